@@ -36,6 +36,11 @@ impl Config {
         open + mirrors + self.workers * 8 + DESCRIPTOR_RESERVE
     }
 
+    /// Where other machines ask this one for answers; `None`: they do not.
+    pub fn peers_listen(&self) -> Option<Listen> {
+        self.fleet.peers.filter(|_| self.fleet.is_on()).map(Listen::Tcp)
+    }
+
     /// The directories that are served; some may be named several times.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.sites.iter().flat_map(|site| {

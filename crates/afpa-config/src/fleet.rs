@@ -1,6 +1,7 @@
 //! `[fleet]`: several machines that serve the same sites.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::http3::KeyError;
 use crate::model::Config;
 use crate::reader::Section;
 use crate::settings::Settings;
-use crate::units::Unfit;
+use crate::units::{Listen, Unfit};
 
 pub(crate) const STATE: &str = "/var/lib/afpa/fleet";
 
@@ -34,6 +35,7 @@ pub(crate) fn read(mut s: Section<'_, '_>, key_period: Duration) -> FleetSetting
         bounds: bounds(&mut s),
         certificates: s.flag("certificates", false),
         state: PathBuf::from(s.path_or("state", "path", &[], STATE)),
+        peers: s.text_or("peers", "address", "none", peers),
         key_period,
     }
 }
@@ -115,6 +117,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
             "stale_after",
             "configuration",
             "certificates",
+            "peers",
         ];
         for key in OTHERS {
             let at = settings.location("fleet", key);
@@ -138,6 +141,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         let at = settings.location("fleet", "certificates");
         findings.push(Finding::error(at, cause, remedy));
     }
+    findings.extend(of_peers(config, settings));
     let at = || settings.location("fleet", "servers");
     if let Some(url) = fleet.plain_among_tls() {
         let cause = format!("{url} is without TLS, and another server has tls://");
@@ -149,6 +153,26 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
             let cause = format!("the credentials reach {url} without TLS");
             findings.push(Finding::warning(at(), cause, "write tls:// before its name, or `ca`"));
         }
+    }
+    findings
+}
+
+/// Contradictions of the address at which other machines ask.
+fn of_peers(config: &Config, settings: &Settings) -> Vec<Finding> {
+    let Some(address) = config.fleet.peers else { return Vec::new() };
+    let at = || settings.location("fleet", "peers");
+    let mut findings = Vec::new();
+    if config.fleet.secret.is_none() {
+        let cause = "machines ask one another for answers with a secret alone";
+        let remedy = "write secret = \"/etc/afpa/fleet\", a file of at least 32 random bytes, the same on all machines";
+        findings.push(Finding::error(at(), cause, remedy));
+    }
+    let is_it = |listen: &Listen| *listen == Listen::Tcp(address);
+    let taken = config.sites.iter().any(|site| site.addresses().any(|(listen, _)| is_it(listen)));
+    if taken || config.admin == Some(address) {
+        let whose = if taken { "a site" } else { "[admin]" };
+        let cause = format!("{address} is an address of {whose}, too");
+        findings.push(Finding::error(at(), cause, "use another port for `peers`"));
     }
     findings
 }
@@ -234,6 +258,18 @@ fn server(text: &str) -> Result<String, Unfit> {
     match (is_literal || is_name) && is_port && (port.is_empty() || port.starts_with(':')) {
         true => Ok(text.to_owned()),
         false => Err(Unfit::new(format!("\"{text}\" is not the URL of a NATS server"), remedy)),
+    }
+}
+
+/// An address of this machine, with its port, that others reach.
+fn peers(text: &str) -> Result<SocketAddr, Unfit> {
+    let remedy = "write an address of this machine that the others reach, with a port of its own: \"10.0.0.1:8471\"";
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| Unfit::new(format!("\"{text}\" is no address with a port"), remedy))?;
+    match address.ip().is_unspecified() || address.port() == 0 {
+        true => Err(Unfit::new(format!("no other machine can ask {address}"), remedy)),
+        false => Ok(address),
     }
 }
 

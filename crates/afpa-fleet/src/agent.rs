@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::message::{Heartbeat, Order};
 use crate::nats::{Agent, Way};
 use crate::orders::{Full, Orders};
+use crate::peers::{Peers, PeersView};
 use crate::records::Records;
 use crate::seal::Secret;
 use crate::settings::{Credentials, FleetSettings};
@@ -58,8 +59,11 @@ impl Fleet {
         };
         let age = |kept: Kept| Duration::from_secs(unix().saturating_sub(kept.word));
         let (desk, asks) = mpsc::unbounded_channel();
-        let age = kept.map(age).unwrap_or_default();
-        let shared = Arc::new(Shared::new(orders, beat, age, desk));
+        let peers = settings.peers.zip(secret.as_ref());
+        let peers = peers.map(|(address, secret)| Peers::new(address, secret));
+        let word_before = kept.map(age).unwrap_or_default();
+        let shared = Arc::new(Shared::new(orders, beat, word_before, desk, peers));
+        shared.tick_peers();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let agent = Agent {
             shared: Arc::clone(&shared),
@@ -149,6 +153,11 @@ impl FleetView {
     /// The outcome of such an order; `None`: there is no such order, or it was long ago.
     pub fn outcome(&self, number: u64) -> Option<Outcome> {
         self.0.outcome(number)
+    }
+
+    /// The machines that ask one another for answers; `None`: this one is not asked, and asks none.
+    pub fn peers(&self) -> Option<PeersView> {
+        self.0.peers.as_ref().map(|_| PeersView(Arc::clone(&self.0)))
     }
 
     /// How often this machine has taken a configuration of the fleet.

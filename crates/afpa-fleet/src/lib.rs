@@ -10,7 +10,7 @@
 //! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
 //! | `members.rs` | the machines that are there, and those that have carried out an order |
 //! | `orders.rs` | orders on their way to the log, and their fate |
-//! | `owners/` | the machines that keep an answer for all |
+//! | `owners/`, `peers/` | the machines that keep an answer for all, and questions for it |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
 //! | `rollout.rs`, `driver.rs` | a configuration on its way to all machines, and the lease of whoever drives it |
@@ -43,6 +43,7 @@ mod message;
 mod nats;
 mod orders;
 mod owners;
+mod peers;
 mod proof;
 mod records;
 mod rollout;
@@ -65,10 +66,13 @@ pub use lease::{Lease, TERM};
 pub use load::Load;
 pub use machine::{Configure, Machine, Readings};
 pub use members::{MemberLook, Members, Standing};
-pub use message::{Envelope, Heartbeat, NotUnderstood, Order, Refused};
+pub use message::{Envelope, Heartbeat, NotUnderstood, Order, PeerWord, Refused};
 pub use orders::{Fate, Full, Orders, Queued};
 pub use owners::{Decision, Footing, Heat, Hot, Owner, Roster, Shed};
 pub use records::{HeldRecord, Records};
+pub use peers::{
+    ANSWER, Asking, Choice, Peer, PeerCounts, PeerKey, PeersView, Proof, QUESTION, Question, Serving,
+};
 pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};
 pub use settings::{Credentials, FleetSettings, NotCredentials};

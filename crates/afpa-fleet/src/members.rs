@@ -150,6 +150,20 @@ impl Members {
         reads.map(|member| member.beat.name).collect()
     }
 
+    /// The machines that answer questions of others, by their last words, and when these were heard. Of two processes of one
+    /// machine it is the later one.
+    pub fn peers(&self, now: Duration) -> Vec<(Heartbeat, Duration)> {
+        let is_there = |member: &&Member| {
+            member.beat.peer.is_some()
+                && !member.beat.hands_over
+                && now.saturating_sub(member.heard) < crate::peers::SILENT
+        };
+        let mut there: Vec<&Member> = self.known.values().filter(is_there).collect();
+        there.sort_by(|a, b| (&a.beat.name, b.since).cmp(&(&b.beat.name, a.since)));
+        there.dedup_by(|later, first| later.beat.name == first.beat.name);
+        there.into_iter().map(|member| (member.beat.clone(), member.heard)).collect()
+    }
+
     /// Whether all that are there can have been heard.
     pub fn is_settled(&self, now: Duration) -> bool {
         self.heard_since.is_some_and(|since| now.saturating_sub(since) >= SETTLED)

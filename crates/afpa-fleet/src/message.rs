@@ -1,9 +1,12 @@
 //! Orders and heartbeats as bytes: JSON, because people read it with the tools of NATS. Bytes of others are hostile.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::follower::{Log, Position};
 use crate::load::Load;
+use crate::owners::Hot;
 
 /// Bytes of a message that are read.
 const LONGEST: usize = 64 * 1024;
@@ -133,9 +136,28 @@ pub struct Heartbeat {
     /// The last four, sealed: proof.rs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sealed: Option<String>,
+    /// It answers questions of other machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<PeerWord>,
+    /// That, sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sealed_peer: Option<String>,
     /// They were: a machine with the secret has said them.
     #[serde(skip)]
     pub proven: bool,
+}
+
+/// The words of a machine that answers questions of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerWord {
+    /// Where it is asked.
+    pub address: SocketAddr,
+    /// Questions that it has answered in a second.
+    pub rate: u64,
+    /// The parts of its keys, of 256, that it gives up.
+    pub shed: u8,
+    /// Its hot keys.
+    pub hot: Vec<Hot>,
 }
 
 /// A revision that a machine could not take.

@@ -275,6 +275,9 @@ impl Agent {
                 while let Some(message) = beats.next().await {
                     let heard = Heartbeat::decode_by(&message.payload, self.way.secret.as_ref());
                     let Ok(beat) = heard else { continue };
+                    if beat.peer.is_some() {
+                        self.shared.heard_peer(&beat.instance);
+                    }
                     if self.shared.lock().members.heard(beat, self.shared.now()) {
                         self.shared.moved.notify_one();
                     }
@@ -298,6 +301,7 @@ impl Agent {
                     self.note_readings(&before, &now);
                     before = now;
                     self.note_running();
+                    self.shared.tick_peers();
                     self.soften(&mut softened);
                     self.take_in_left();
                     self.tell_twins();

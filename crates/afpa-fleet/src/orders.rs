@@ -58,6 +58,10 @@ pub struct Orders {
     /// Those of processes before that have been settled here.
     settled: VecDeque<String>,
     changes: u64,
+    /// The last place of one of them in the log of purges.
+    logged: Option<Position>,
+    /// An order to purge was done here, and no other machine will hear of it.
+    lost: bool,
 }
 
 impl Orders {
@@ -70,6 +74,8 @@ impl Orders {
             fates: BTreeMap::new(),
             settled: VecDeque::new(),
             changes: 0,
+            logged: None,
+            lost: false,
         };
         orders.take_in(left);
         orders.changes = 0;
@@ -107,6 +113,7 @@ impl Orders {
     pub fn take(&mut self, order: Order) -> Result<u64, Full> {
         let waiting = &mut self.waiting[order.log().index()];
         if waiting.len() >= MOST_WAITING {
+            self.lost |= order.log() == Log::Purges;
             return Err(Full);
         }
         self.number += 1;
@@ -142,6 +149,21 @@ impl Orders {
         self.waiting.iter().map(VecDeque::len).sum()
     }
 
+    /// Whether other machines cannot know all orders for a log that were done here.
+    pub(crate) fn waits(&self, log: Log) -> bool {
+        !self.waiting[log.index()].is_empty() || self.has_lost()
+    }
+
+    /// Whether an order to purge was done here alone for good.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The place of the last order of this machine in the log of purges.
+    pub(crate) fn logged(&self) -> Option<Position> {
+        self.logged
+    }
+
     /// How often those that wait have changed.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
@@ -150,8 +172,15 @@ impl Orders {
     /// The servers have said what becomes of an order.
     pub fn settle(&mut self, id: &str, fate: Fate) {
         for waiting in &mut self.waiting {
-            if let Some(place) = waiting.iter().position(|queued| queued.id == id) {
-                waiting.remove(place);
+            if let Some(place) = waiting.iter().position(|queued| queued.id == id)
+                && let Some(queued) = waiting.remove(place)
+                && queued.order.log() == Log::Purges
+            {
+                match &fate {
+                    Fate::Logged(at) => self.logged = later(self.logged, *at),
+                    Fate::Refused { .. } => self.lost = true,
+                    Fate::Queued => {}
+                }
             }
         }
         self.changes += 1;
@@ -172,6 +201,12 @@ impl Orders {
     pub fn fate(&self, number: u64) -> Option<(&Order, &Fate)> {
         self.fates.get(&number).map(|(order, fate)| (order, fate))
     }
+}
+
+/// The later one of two places: those of another log come after all of the log before.
+fn later(before: Option<Position>, at: Position) -> Option<Position> {
+    let is_later = |before: &Position| (before.log, before.sequence) > (at.log, at.sequence);
+    Some(before.filter(is_later).unwrap_or(at))
 }
 
 #[cfg(test)]
@@ -201,6 +236,24 @@ mod tests {
         assert_eq!(orders.fate(number), Some((&purge("/a"), &fate)));
         assert_eq!(orders.count(), 1);
         assert_eq!(orders.fate(9), None);
+    }
+
+    #[test]
+    fn orders_that_others_cannot_know_are_known() {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        let at = |log, sequence| Position { log, sequence };
+        assert!(!orders.waits(Log::Purges) && orders.logged().is_none());
+        for path in ["/1", "/2", "/3"] {
+            orders.take(purge(path)).unwrap();
+        }
+        orders.settle("a-2", Fate::Logged(at(1, 9)));
+        orders.settle("a-1", Fate::Logged(at(1, 8)));
+        assert_eq!((orders.waits(Log::Purges), orders.logged()), (true, Some(at(1, 9))));
+        orders.settle("a-3", Fate::Logged(at(2, 1)));
+        assert_eq!((orders.waits(Log::Purges), orders.logged()), (false, Some(at(2, 1))));
+        orders.take(purge("/4")).unwrap();
+        orders.settle("a-4", Fate::Refused { why: "too long".to_owned() });
+        assert!(orders.waits(Log::Purges) && orders.has_lost(), "for good");
     }
 
     #[test]

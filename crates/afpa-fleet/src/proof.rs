@@ -1,11 +1,13 @@
-//! The part of a heartbeat that decides about configurations. It is sealed with the secret of the fleet, so that nobody without
-//! it passes for a machine, and no reason of a refusal, which may quote a configuration, is read at the servers.
+//! The parts of a heartbeat that decide about configurations, and about the machines that are asked for answers. They are sealed
+//! with the secret of the fleet, so that nobody without it passes for a machine, and no reason of a refusal, which may quote a
+//! configuration, is read at the servers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::keyring::{hex, unhex};
 use crate::load::Load;
-use crate::message::{Heartbeat, NotUnderstood, Refused};
+use crate::message::{Heartbeat, NotUnderstood, PeerWord, Refused};
+use crate::owners::MOST_TOLD;
 use crate::seal::Secret;
 
 #[derive(Serialize, Deserialize)]
@@ -18,10 +20,32 @@ struct Told {
     leaves: bool,
 }
 
+#[derive(Serialize, Deserialize)]
+struct ToldOfPeer {
+    name: String,
+    peer: PeerWord,
+    hands_over: bool,
+    leaves: bool,
+}
+
 impl Heartbeat {
-    /// As bytes for the servers. A machine that takes configurations has the secret.
+    /// As bytes for the servers. A machine that takes configurations, or is asked for answers, has the secret.
     pub fn encode_by(&self, secret: Option<&Secret>) -> Vec<u8> {
-        let Some(secret) = secret.filter(|_| self.takes) else { return self.encode() };
+        let Some(secret) = secret.filter(|_| self.takes || self.peer.is_some()) else {
+            return Self { peer: None, ..self.clone() }.encode();
+        };
+        let sealed = self.takes.then(|| self.sealed_by(secret));
+        let sealed_peer = self.peer.as_ref().map(|peer| {
+            let (name, peer) = (self.name.clone(), peer.clone());
+            let Self { hands_over, leaves, .. } = *self;
+            let told = ToldOfPeer { name, peer, hands_over, leaves };
+            let told = serde_json::to_vec(&told).unwrap_or_default();
+            hex(&secret.seal(&self.purpose_of_peer(), &told))
+        });
+        Self { sealed, sealed_peer, ..self.without_claims() }.encode()
+    }
+
+    fn sealed_by(&self, secret: &Secret) -> String {
         let told = Told {
             name: self.name.clone(),
             revision: self.revision,
@@ -31,19 +55,31 @@ impl Heartbeat {
             leaves: self.leaves,
         };
         let told = serde_json::to_vec(&told).unwrap_or_default();
-        let sealed = Some(hex(&secret.seal(&self.purpose(), &told)));
-        Self { sealed, ..self.without_claims() }.encode()
+        hex(&secret.seal(&self.purpose(), &told))
     }
 
-    /// From bytes of the servers. Without a proof a heartbeat says nothing about configurations.
+    /// From bytes of the servers. Without a proof a heartbeat says nothing about configurations, and of no peer.
     ///
     /// # Errors
     /// When they are none, or what is sealed is of another machine.
     pub fn decode_by(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, NotUnderstood> {
         let beat = Self::decode(bytes)?;
-        let sealed = beat.sealed.as_deref().and_then(unhex);
-        let opened = sealed.and_then(|sealed| secret?.open(&beat.purpose(), &sealed));
-        let beat = beat.without_claims();
+        let open = |sealed: &Option<String>, purpose: &str| {
+            let sealed = sealed.as_deref().and_then(unhex);
+            sealed.and_then(|sealed| secret?.open(purpose, &sealed))
+        };
+        let opened = open(&beat.sealed, &beat.purpose());
+        let of_peer = open(&beat.sealed_peer, &beat.purpose_of_peer());
+        let mut beat = beat.without_claims();
+        if let Some(of_peer) = of_peer {
+            let told: ToldOfPeer = serde_json::from_slice(&of_peer).map_err(|_| NotUnderstood)?;
+            let ToldOfPeer { name, mut peer, hands_over, leaves } = told;
+            if (&name, hands_over, leaves) != (&beat.name, beat.hands_over, beat.leaves) {
+                return Err(NotUnderstood);
+            }
+            peer.hot.truncate(MOST_TOLD);
+            (beat.peer, beat.proven) = (Some(peer), true);
+        }
         let Some(opened) = opened else { return Ok(beat) };
         let told: Told = serde_json::from_slice(&opened).map_err(|_| NotUnderstood)?;
         if told.name != beat.name {
@@ -59,10 +95,15 @@ impl Heartbeat {
         format!("heartbeat {} {}", self.instance, self.number)
     }
 
+    fn purpose_of_peer(&self) -> String {
+        format!("peer {} {}", self.instance, self.number)
+    }
+
     fn without_claims(&self) -> Self {
         let (load, refused) = (Load::default(), None);
         let mut beat = Self { takes: false, revision: None, refused, load, ..self.clone() };
         (beat.sealed, beat.proven) = (None, false);
+        (beat.peer, beat.sealed_peer) = (None, None);
         beat
     }
 }
@@ -99,6 +140,27 @@ mod tests {
             assert!(!heard.takes && !heard.proven && heard.revision.is_none());
             assert!(heard.refused.is_none());
         }
+    }
+
+    #[test]
+    fn a_machine_is_a_peer_only_with_the_secret() {
+        let address = "10.0.0.1:8471".parse().expect("an address");
+        let peer = PeerWord { address, rate: 7, shed: 3, hot: Vec::new() };
+        let beat = Heartbeat { takes: false, refused: None, revision: None, peer: Some(peer), ..beat() };
+        let sent = beat.encode_by(Some(&secret(1)));
+        assert!(!String::from_utf8_lossy(&sent).contains("10.0.0.1"));
+        let heard = Heartbeat::decode_by(&sent, Some(&secret(1))).expect("a heartbeat");
+        assert_eq!(heard, Heartbeat { proven: true, ..beat.clone() });
+        let strange = Heartbeat::decode_by(&sent, Some(&secret(2))).expect("a heartbeat");
+        assert!(strange.peer.is_none() && !strange.proven);
+        let plain = Heartbeat::decode_by(&beat.encode(), Some(&secret(1))).expect("a heartbeat");
+        assert!(plain.peer.is_none() && !plain.proven, "a claim is nothing");
+        let mut changed = Heartbeat::decode(&sent).expect("read");
+        changed.leaves = true;
+        assert!(Heartbeat::decode_by(&changed.encode(), Some(&secret(1))).is_err());
+        (changed.leaves, changed.number) = (false, 9);
+        let repeated = Heartbeat::decode_by(&changed.encode(), Some(&secret(1))).expect("read");
+        assert!(repeated.peer.is_none());
     }
 
     #[test]

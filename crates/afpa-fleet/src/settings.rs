@@ -1,5 +1,6 @@
 //! The settings of a fleet.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct FleetSettings {
     pub certificates: bool,
     /// The folder for what outlives the process.
     pub state: PathBuf,
+    /// Where other machines ask this one for answers; `None`: they do not, and it asks none.
+    pub peers: Option<SocketAddr>,
     /// How long shared keys are the current ones: `ticket_lifetime` in `[tls]`.
     pub key_period: Duration,
 }

@@ -14,6 +14,7 @@ use crate::follower::{Log, Position};
 use crate::members::{MemberLook, Members, Standing};
 use crate::message::{Heartbeat, Order};
 use crate::orders::{BATCH, Fate, Full, Orders};
+use crate::peers::{PeerCounts, Peers};
 use crate::records::{Ask, Desk};
 use crate::shelf::Shelf;
 use crate::window::Window;
@@ -22,6 +23,10 @@ use crate::window::Window;
 #[derive(Debug)]
 pub(crate) struct Shared {
     began: Instant,
+    /// The random word of this process.
+    instance: String,
+    /// The machines that ask one another; `None`: this one does not.
+    pub(crate) peers: Option<Peers>,
     /// The age of the last word at that moment; there is none where nothing was kept from before.
     word_before: Duration,
     state: Mutex<State>,
@@ -128,6 +133,12 @@ pub struct FleetLook {
     /// Names that two live machines have.
     #[serde(default)]
     pub twins: BTreeSet<String>,
+    /// Questions to other machines and of these; `None`: this machine asks none.
+    #[serde(default)]
+    pub peers: Option<PeerCounts>,
+    /// An order did not reach the servers, so this machine asks no other one.
+    #[serde(default)]
+    pub asks_nobody: bool,
     /// The configuration of the fleet; `None`: this machine takes none.
     #[serde(default)]
     pub configuration: Option<ConfigurationLook>,
@@ -153,8 +164,10 @@ impl Shared {
         beat: Heartbeat,
         word_before: Duration,
         asks: UnboundedSender<Ask>,
+        peers: Option<Peers>,
     ) -> Self {
-        let members = Members::new(beat.instance.clone());
+        let instance = beat.instance.clone();
+        let members = Members::new(instance.clone());
         let kept = (orders.count() > 0).then(|| orders.changes());
         let state = State {
             members,
@@ -178,6 +191,8 @@ impl Shared {
         };
         Self {
             began: Instant::now(),
+            instance,
+            peers,
             word_before,
             state: Mutex::new(state),
             caught_up: Condvar::new(),
@@ -187,6 +202,10 @@ impl Shared {
             ends: Notify::new(),
             desk: Desk { asks, changed: Notify::new() },
         }
+    }
+
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -277,7 +296,7 @@ impl Shared {
         state.beat.number += 1;
         let beat = state.beat.clone();
         // Its own word needs no proof; where it takes configurations, those of others about it do.
-        state.members.heard(Heartbeat { proven: beat.takes, ..beat.clone() }, now);
+        state.members.heard(Heartbeat { proven: beat.takes || beat.peer.is_some(), ..beat.clone() }, now);
         beat
     }
 
@@ -301,6 +320,8 @@ impl Shared {
             counts: state.counts,
             members: state.members.look(now),
             twins: state.members.twins(now),
+            peers: self.peers.as_ref().map(Peers::counts),
+            asks_nobody: self.peers.is_some() && state.orders.has_lost(),
             configuration: state.configuration(),
         }
     }

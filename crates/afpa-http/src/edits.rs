@@ -355,6 +355,11 @@ impl<'a> Edits<'a> {
         KeptEdits { rules: Arc::clone(rules), mask, own }
     }
 
+    /// The same rules, without a change of any answer.
+    pub fn without_changes(self) -> Self {
+        Self { mask: 0, origin: None, marks: None, ..self }
+    }
+
     /// The changes for a file whose path has this mask.
     pub fn with_mask(self, mask: u64) -> Self {
         Self { mask, ..self }

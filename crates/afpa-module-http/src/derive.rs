@@ -3,6 +3,7 @@
 mod fallback;
 mod kept;
 mod miss;
+mod peer;
 mod question;
 
 use std::cell::{Cell, OnceCell};
@@ -298,7 +299,8 @@ impl<T: Table> Http<T> {
             false => Some(Learnt::charged(learnt, rates, &routed.read_as)),
         };
         let (head, route, scope) = (request.head, routed.route, routed.scope);
-        Cached::Miss(Missed { asked, head, route, scope, plan, learnt, global, responder, core })
+        let peer = None;
+        Cached::Miss(Missed { asked, head, route, scope, plan, learnt, peer, global, responder, core })
     }
 
     /// Sends the records of answered requests to another sink from now on.
@@ -472,6 +474,9 @@ impl<T: Table> Module for Http<T> {
         'b: 's,
         's: 'm,
     {
+        if self.global.peers.listener == Some(connection.listener) {
+            return self.derive_for_peer(connection, now, request, out);
+        }
         self.derive(connection, now, request, out)
     }
 

@@ -1,7 +1,7 @@
 //! Global data: everything that is independent of core, connection and request. A reload replaces it as
 //! a whole.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -65,6 +65,8 @@ pub struct Global {
     pub body_limit: u64,
     /// How many request sets have counters of their own; the others are counted with their site.
     pub counted_sets: usize,
+    /// Other machines that ask this one for answers.
+    pub peers: PeerPlaces,
     /// Decides which clients' requests are answered, and how often.
     pub police: Police,
     /// Answers to the challenges of an authority for certificates, if there is one.
@@ -96,6 +98,15 @@ impl Fields {
     pub(crate) fn of_site(&self, site: SiteId) -> Option<&Arc<FieldRules>> {
         self.sites.get(site.0 as usize)?.as_ref()
     }
+}
+
+/// Where other machines ask this one for answers.
+#[derive(Clone, Debug, Default)]
+pub struct PeerPlaces {
+    /// The listener at which they ask; `None`: they do not.
+    pub listener: Option<ListenerId>,
+    /// Request sets by the digest of their rules.
+    pub sets: HashMap<[u8; 16], RequestSetId>,
 }
 
 /// The compression of servers' answers, which some request sets have.
@@ -205,6 +216,7 @@ impl Global {
             limits,
             body_limit,
             counted_sets,
+            peers: PeerPlaces::default(),
             police,
             challenges,
         })

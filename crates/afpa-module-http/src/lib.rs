@@ -62,7 +62,9 @@ pub use demand::{PasswordDemand, Reserved, ServerDemand, of_clients, reserved};
 pub use derive::{Http, HttpConnection, HttpRequest, Missed};
 pub use doc_root::{DocRoot, DocRootError};
 pub use errors::{ErrorPages, ErrorRule, PageFile, PageServer, PageSource};
-pub use global::{Challenges, Codings, ErrorTables, Exchanges, Fields, Global, ServerGroup};
+pub use global::{
+    Challenges, Codings, ErrorTables, Exchanges, Fields, Global, PeerPlaces, ServerGroup,
+};
 pub use guard::{Guard, Guards, Places};
 pub use header::{HttpHeader, Variant};
 pub use learnt::CheckedRequest;

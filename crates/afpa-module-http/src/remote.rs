@@ -112,6 +112,9 @@ pub(crate) struct Asker<'a> {
     pub(crate) port: u16,
     /// The listener that it has come to.
     pub(crate) listener: ListenerId,
+    /// The client is another machine that has asked on behalf of its own client, and these lines of the answer prove who has
+    /// given it.
+    pub(crate) proof: Option<&'a Arc<[u8]>>,
     pub(crate) names_server: bool,
     /// The result of the TLS handshake, on a connection with TLS.
     pub(crate) tls: Option<&'a Secured>,
@@ -191,11 +194,18 @@ pub(crate) fn prepare(
         return Err(NotSent::Status(Status::NOT_IMPLEMENTED));
     }
     preface::end_after(group, &mut head);
+    if asker.proof.is_some() {
+        head.claim([QUESTION].into_iter(), &[]);
+        // Another machine sends all of it to one client or more.
+        head.edit(&CONDITIONS, &[]);
+    }
     // The limits come last, so that a request that is refused for another reason does not count.
     let counted = asker.granted.and_then(|granted| granted.permit.take());
     let permit = match (counted, site) {
         (Some(permit), _) => Some(permit),
         (None, None) => None,
+        // The other machine has let it in.
+        (None, Some(_)) if asker.proof.is_some() => None,
         (None, Some(site)) => {
             let permit = admit(site, connection, (client, origin.trusted), now);
             Some(permit.map_err(NotSent::Limited)?)
@@ -235,8 +245,15 @@ pub(crate) fn prepare(
         names_server: asker.names_server,
         over_tls: asker.tls.is_some(),
         hsts: asker.hsts.cloned(),
-        lines: asker.granted.and_then(|granted| cookies(granted)),
-        edits: asker.edits.filter(|edits| edits.rules.touches_answers()).map(Edits::keep),
+        lines: match asker.proof {
+            Some(proof) => Some(Arc::clone(proof)),
+            None => asker.granted.and_then(|granted| cookies(granted)),
+        },
+        edits: asker
+            .edits
+            .filter(|edits| edits.rules.touches_answers())
+            .map(|edits| if asker.proof.is_some() { edits.without_changes() } else { edits })
+            .map(Edits::keep),
         replaces: asker.errors.and_then(|errors| errors.pages.replaces.clone()),
         compress,
     };
@@ -588,10 +605,14 @@ impl ExchangedRequest {
         let answering = Answering { object: &answer.object, cache_status };
         let must_close = !self.remote.job.keep_alive;
         let exchange = Some(&self.report).filter(|report| report.attempts > 0);
+        let begin = out.bytes.len();
         let answered = self.with_request(peer, now, |asked| {
             let asked = Asked { source: answer.source, must_close, exchange, ..asked };
             responder.stored(asked, answering, out)
         });
+        if let Some(lines) = &self.remote.job.lines {
+            put_lines(lines, begin, &mut out.bytes);
+        }
         answered.unwrap_or(Persistence::Close)
     }
 
@@ -607,6 +628,20 @@ impl ExchangedRequest {
         Some(then(self.remote.asked(&parsed, (peer, now))))
     }
 }
+
+/// Puts lines behind the status line of a head that begins at `begin`.
+pub(crate) fn put_lines(lines: &[u8], begin: usize, out: &mut Vec<u8>) {
+    let head = out.get(begin..).unwrap_or_default();
+    if let Some(at) = memchr::memchr(b'\n', head) {
+        let at = begin + at + 1;
+        out.splice(at..at, lines.iter().copied());
+    }
+}
+
+/// The line of a question of another machine.
+const QUESTION: &str = "AFPA-Question";
+
+const CONDITIONS: [&str; 2] = ["If-None-Match", "If-Modified-Since"];
 
 /// The status in the log when the client went away before it had its answer (nginx's 499).
 const CLIENT_GONE: u16 = 499;

@@ -401,6 +401,38 @@ fn at_servers<'m>(
     Routed { site, scope, route, edits, granted: None, read_as: Vec::new() }
 }
 
+/// The way of another machine's question to servers, by the rules of its place, and the changes of its fields. `None`: it leads
+/// to none that answer for all.
+pub(crate) fn for_peer<'m>(
+    global: &'m Global,
+    set: RequestSetId,
+    request: &'m Request<'_, 'm>,
+    room: &'m mut PathRoom,
+) -> Option<(Distributed<'m>, Option<Edits<'m>>)> {
+    let PathRoom { normalised, spelled, rewritten } = room;
+    let asked = request.target.path()?;
+    let path = target::normalise(asked, normalised).ok()?;
+    let edits = global.fields.of_set(set).map(|rules| rules.of(path, request));
+    let verdict = global.router.as_ref()?.of_set(set, path)?;
+    if verdict.content.target().is_some() {
+        return None;
+    }
+    let url = target::spell(asked, spelled).ok()?;
+    let (group, affinity, path) = match verdict.action {
+        Action::Distributed { group, affinity } => {
+            (*group, *affinity, verdict.path.spelled(url, path.len(), rewritten))
+        }
+        Action::Cached {
+            fallback: Some(Fallback::Distributed { group, affinity }),
+            scripts: None,
+            ..
+        } => (*group, *affinity, url),
+        _ => return None,
+    };
+    let (site, script) = (verdict.site, None);
+    Some((Distributed { site, group, affinity, url, path, script }, edits))
+}
+
 /// The route of a preflight.
 fn preflight<'m>(cors: &'m Cors, request: &'m Request<'_, 'm>) -> Option<Route<'m>> {
     cors.preflight(request).map(|_| Route::Preflight(cors))

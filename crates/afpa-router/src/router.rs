@@ -73,6 +73,11 @@ impl Router {
         Some(Verdict { path: Rewritten { head: &[], tail: path }, ..verdict })
     }
 
+    /// The verdict of a request set on a normalised path, as if it had been chosen for it.
+    pub fn of_set<'r, 'q>(&'r self, set: RequestSetId, path: &'q [u8]) -> Option<Verdict<'r, 'q>> {
+        Some(self.set(set)?.verdict(set, path, false))
+    }
+
     /// The site that answers for a host, in any case and without its port, on a listener.
     #[inline]
     pub fn site(&self, listener: ListenerId, host: &str) -> Option<SiteId> {

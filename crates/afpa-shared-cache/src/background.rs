@@ -27,7 +27,7 @@ pub(crate) fn validate(
         if leads {
             let mut round = Round { cache: &cache, fetching, head, tries: 0 };
             let mut nobody = Nobody::default();
-            let lead = Lead { fetch, keeps: true, for_nobody: true };
+            let lead = Lead { fetch, keeps: true, for_nobody: true, may_ask: true };
             round.lead(&mut job, &core, &mut nobody, lead).await;
         }
         if let Some(stored) = stored.as_ref().and_then(|object| object.header().response()) {

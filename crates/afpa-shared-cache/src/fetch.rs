@@ -9,6 +9,7 @@ pub(crate) mod follow;
 pub(crate) mod head;
 pub(crate) mod invalidate;
 pub(crate) mod part;
+pub(crate) mod peer;
 pub(crate) mod post;
 pub(crate) mod question;
 pub(crate) mod send;
@@ -39,6 +40,8 @@ pub(crate) struct Fetch {
     is_listed: AtomicBool,
     /// The head has come, and the answer is to be kept.
     is_decided: AtomicBool,
+    /// Another machine keeps the answer, and this one does not.
+    is_elsewhere: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -119,8 +122,8 @@ impl Fetch {
     pub(crate) fn new((primary, hash): (&[u8], u64), since: Moment) -> Arc<Self> {
         let (primary, key) = (SmallVec::from_slice(primary), OnceLock::new());
         let (is_listed, is_decided) = (AtomicBool::new(false), AtomicBool::new(false));
-        let state = Mutex::default();
-        Arc::new(Self { primary, key, hash, since, is_listed, is_decided, state })
+        let (is_elsewhere, state) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { primary, key, hash, since, is_listed, is_decided, is_elsewhere, state })
     }
 
     /// The primary key that is asked for.
@@ -136,6 +139,15 @@ impl Fetch {
     /// Notes whether requests can find it. Returns whether they could.
     pub(crate) fn set_listed(&self, is_listed: bool) -> bool {
         self.is_listed.swap(is_listed, Ordering::Relaxed)
+    }
+
+    /// Notes whether another machine keeps the answer, and this one does not.
+    pub(crate) fn set_elsewhere(&self, is_elsewhere: bool) {
+        self.is_elsewhere.store(is_elsewhere, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere.load(Ordering::Relaxed)
     }
 
     /// Whether a request may still follow.

@@ -10,16 +10,20 @@ use afpa_framework::duration_us;
 use afpa_framework::{ClientStream, Now};
 use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_http::edits::KeptEdits;
+use afpa_http::BodyLength;
 use afpa_http::etag::with_strong_spellings;
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
+use afpa_proxy::response::Asked;
 
 use crate::fetch::backlog::Rest;
 use crate::fetch::client::Outlived;
 use crate::fetch::follow::{Followed, Follower, follow};
+use crate::fetch::peer::{Heard, Proven, while_there};
 use crate::fetch::question::{Question, Tapped, variant};
 use crate::fetch::tap::Storing;
 use crate::fetch::{Fetch, Phase};
+use crate::peers::{Asking, PeerEnd, ToPeer, head_of, shared_key};
 use crate::plan::Fetching;
 use crate::request::{ClientHead, SiteCache};
 use crate::store::responses::Responses;
@@ -62,6 +66,8 @@ pub(crate) struct Lead {
     pub(crate) keeps: bool,
     /// There is no client: an answer that is not kept is not read.
     pub(crate) for_nobody: bool,
+    /// Whether another machine may be asked first.
+    pub(crate) may_ask: bool,
 }
 
 /// How often a request begins anew because its leading request has gone, or the response to be validated has.
@@ -80,17 +86,18 @@ impl Round<'_> {
             self.tries += 1;
             let fetch = self.fetching.fetch();
             let now = client.cached_now();
-            let alone = !self.fetching.collapses
-                || self.tries > TRIES
-                || responses.passes().has(fetch.hash, now.steady_ms() / 1000);
+            let passes = responses.passes().has(fetch.hash, now.steady_ms() / 1000);
+            let alone = !self.fetching.collapses || self.tries > TRIES || passes;
             if alone {
-                let lead = Lead { fetch, keeps: false, for_nobody: false };
+                // With conditions alone it asks for itself, and another machine may know that they are met.
+                let may_ask = self.tries == 1 && !passes;
+                let lead = Lead { fetch, keeps: false, for_nobody: false, may_ask };
                 return self.lead(job, core, client, lead).await;
             }
             let (joined, leads) = responses.join(&fetch);
             if leads {
                 drop(joined);
-                let lead = Lead { fetch, keeps: true, for_nobody: false };
+                let lead = Lead { fetch, keeps: true, for_nobody: false, may_ask: true };
                 return self.lead(job, core, client, lead).await;
             }
             let (why, stored, collapsed) = (self.fetching.why, Ok(()), true);
@@ -102,6 +109,7 @@ impl Round<'_> {
                 streams: self.fetching.streams,
                 cache_status: policy.status_field.then_some(outcome),
                 hsts: job.hsts.as_deref(),
+                lines: job.lines.as_deref(),
                 edits: job.edits.as_ref().map(KeptEdits::as_edits),
                 variant: &|names| variant(joined.primary(), names, head),
                 wait_ms: u64::try_from(policy.wait.as_millis()).unwrap_or(u64::MAX / 4),
@@ -159,20 +167,43 @@ impl Round<'_> {
         client: &mut C,
         lead: Lead,
     ) -> (Answered, Option<Rest>) {
-        let Lead { fetch, keeps, for_nobody } = lead;
+        let Lead { fetch, keeps, for_nobody, may_ask } = lead;
+        let mut to_peer = if may_ask { self.to_peer(&fetch, job) } else { None };
         let responses = Arc::clone(&self.cache.responses);
         let _leading = Leading { responses: &responses, fetch: &fetch };
         loop {
             let of = (self.cache, &self.fetching, &fetch);
-            let question = Question::new(of, self.head, job, client.cached_now());
+            let mut question = Question::new(of, self.head, job, client.cached_now());
             let goes_on = Cell::new(keeps);
-            let own = question.validates.then(|| job.head.clone());
-            if question.validates {
-                condition(&mut job.head, &question);
-            }
+            let asked = to_peer.take();
+            // A copy that is here is renewed.
+            let is_elsewhere = asked.as_ref().is_some_and(|(peer, _)| !peer.keeps)
+                && question.fetching.stored.is_none();
+            question.lists = !is_elsewhere;
+            fetch.set_elsewhere(is_elsewhere);
+            let own = match &asked {
+                None if question.validates => {
+                    let own = job.head.clone();
+                    condition(&mut job.head, &question);
+                    Some(own)
+                }
+                _ => None,
+            };
             let mut tap = Storing::new(&question, &goes_on);
             let mut outlived = Outlived::new(client, &question, &goes_on, for_nobody);
-            let mut report = exchange::run(job, core, &mut outlived, Some(&mut tap)).await;
+            let mut report = match asked {
+                None => exchange::run(job, core, &mut outlived, Some(&mut tap)).await,
+                Some((peer, to_it)) => {
+                    match ask(&*peer.asking, to_it, core, &mut outlived, &mut tap).await {
+                        Some(report) => report,
+                        // Its server knows.
+                        None => {
+                            fetch.decide(false);
+                            continue;
+                        }
+                    }
+                }
+            };
             let tapped = tap.end();
             let is_gone = outlived.is_gone();
             if is_gone && matches!(report.end, End::Relayed(_)) {
@@ -216,6 +247,41 @@ impl Round<'_> {
         }
     }
 
+    /// Another machine that is to be asked first, and the question as a job.
+    fn to_peer(&self, fetch: &Fetch, job: &Job) -> Option<(ToPeer, Box<Job>)> {
+        let client = self.fetching.from?;
+        let SiteCache { responses, place, .. } = self.cache;
+        let peers = responses.peers()?;
+        if job.fastcgi.is_some() || job.compress.is_some() || job.body != BodyLength::None {
+            return None;
+        }
+        let mut peer = peers.choose(place, shared_key(fetch.primary()))?;
+        let stored = self.fetching.stored.as_ref().and_then(|object| object.header().response());
+        let mut text = head_of(self.head, stored.is_none())?;
+        if let Some(stored) = stored {
+            let mut head = RequestHead::of_bytes(text);
+            head.edit(&[], &conditions(&stored.draft, None));
+            text = head.into_memory();
+        }
+        if let Some(edits) = &job.edits {
+            edits.as_edits().put_marks(&mut text);
+        }
+        peer.asking.put(client, &mut text).then_some(())?;
+        let to_it = Job {
+            group: Arc::clone(&peer.group),
+            settings: Arc::clone(&peer.settings),
+            head: RequestHead::of_bytes(text),
+            preface: None,
+            cookie: None,
+            affinity: None,
+            sharer: None,
+            idempotent: true,
+            asked: Asked::default(),
+            ..job.again()
+        };
+        Some((peer, Box::new(to_it)))
+    }
+
     /// The server says that the stored response is current.
     fn freshen(&self, question: &Question<'_>, draft: Draft, now: Now) -> Settled {
         let Some(object) = question.freshen(draft, now) else { return Settled::Again };
@@ -245,6 +311,34 @@ impl Round<'_> {
     }
 }
 
+/// Asks another machine. `None`: it has no answer, and the client got nothing of it.
+async fn ask<C: ClientStream + ?Sized>(
+    asking: &dyn Asking,
+    mut job: Box<Job>,
+    core: &Rc<Core>,
+    outlived: &mut Outlived<'_, C>,
+    storing: &mut Storing<'_>,
+) -> Option<Report> {
+    let heard = Cell::new(Heard::Nothing);
+    let mut tap = Proven { storing, asking, heard: &heard };
+    let exchange = exchange::run(&mut job, core, &mut *outlived, Some(&mut tap));
+    let report = Box::pin(while_there(exchange, asking, &heard)).await;
+    let failed = |report: &Report| matches!(report.end, End::Failed(_));
+    let (end, report) = match (report, heard.get()) {
+        (None, _) => (PeerEnd::Failed, None),
+        (Some(report), Heard::Strange) if !outlived.is_gone() => {
+            drop(report);
+            (PeerEnd::Refused, None)
+        }
+        (Some(report), _) if failed(&report) && !outlived.is_gone() => (PeerEnd::Failed, None),
+        (Some(report), Heard::Proven) => (PeerEnd::Answered, Some(report)),
+        // Its client has gone.
+        (Some(report), _) => (PeerEnd::Failed, Some(report)),
+    };
+    asking.ended(end);
+    report
+}
+
 /// The outcome of an exchange.
 enum Settled {
     /// This stored response is the answer.
@@ -265,11 +359,16 @@ fn condition(head: &mut RequestHead, question: &Question<'_>) {
     let draft = &stored.draft;
     let both = draft.etag().filter(|_| question.cache.policy.codes());
     let both = both.and_then(with_strong_spellings);
-    let etag = both.as_deref().or(draft.etag()).map(|etag| ("If-None-Match", etag));
+    let with = conditions(draft, both.as_deref());
+    head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);
+}
+
+/// The conditions by which a stored response is validated. `etag`: instead of its own.
+fn conditions<'d>(draft: &'d Draft, etag: Option<&'d [u8]>) -> Vec<(&'static str, &'d [u8])> {
+    let etag = etag.or(draft.etag()).map(|etag| ("If-None-Match", etag));
     let modified = draft.facts.last_modified.get().and(draft.last_modified());
     let modified = modified.map(|date| ("If-Modified-Since", date));
-    let with: Vec<(&str, &[u8])> = etag.into_iter().chain(modified).collect();
-    head.edit(&["If-None-Match", "If-Modified-Since", "If-Range", "Range"], &with);
+    etag.into_iter().chain(modified).collect()
 }
 
 /// The lead of a fetch. When it ends, no request follows any more.

@@ -42,7 +42,7 @@ pub fn look_up<'v>(
     wanted: CacheRequest<'_, '_, '_>,
 ) -> Found<'v> {
     let CacheRequest { cache, request, .. } = wanted;
-    let SiteCache { responses, policy, scope } = cache;
+    let SiteCache { responses, policy, scope, .. } = cache;
     if !request.method.is_get_or_head() {
         return purge::by_method(&wanted)
             .unwrap_or_else(|| planned(plan::for_unsafe_method(&wanted)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afpa_cache::{Moment, Object};
+use afpa_framework::Client;
 use afpa_http::caching::cache_status::Forward;
 use afpa_http::caching::store::Requested;
 use afpa_http::syntax::list;
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::fetch::Fetch;
 use crate::key::{self, Place};
+use crate::peers::PeerClient;
 use crate::request::{CacheRequest, Own, SiteCache, Survey};
 use crate::store::partial::Ranged;
 use crate::store::stored::StoredResponse;
@@ -57,6 +59,8 @@ pub(crate) struct Fetching {
     pub(crate) collapses: bool,
     /// Whether the answer can be sent as it arrives: the request has no conditions.
     pub(crate) streams: bool,
+    /// The client, if another machine may be asked on its behalf.
+    pub(crate) from: Option<PeerClient>,
 }
 
 impl Fetching {
@@ -64,6 +68,18 @@ impl Fetching {
     /// last of those that need it, however long a client takes to read.
     pub(crate) fn fetch(&self) -> Arc<Fetch> {
         Fetch::new((&self.primary, self.hash), self.since)
+    }
+}
+
+impl Plan {
+    /// The same for the question of another machine: it is not passed on to a third one, and its answer is kept whatever its
+    /// conditions. `None`: this is no affair of other machines.
+    pub fn for_peer(self) -> Option<Self> {
+        let Self { cache, what } = self;
+        let What::Fetch(mut fetching) = what else { return None };
+        fetching.from.take()?;
+        (fetching.streams, fetching.collapses, fetching.at_once) = (true, true, false);
+        Some(Self { cache, what: What::Fetch(fetching) })
     }
 }
 
@@ -105,17 +121,18 @@ pub(crate) fn for_miss(
     // Where nothing is stored, the server gets the conditions of the client, so its answer is for this client alone.
     let is_for_all = streams || stored.is_some();
     let requested = Requested { control: survey.control, authorised: survey.authorised };
+    let may_share = !requested.authorised
+        && !survey.control.no_store
+        && !survey.control.no_transform
+        && !wants_events(request);
     let fetching = Fetching {
         primary: SmallVec::from_slice(primary),
         hash: cache.responses.hash(primary),
         since,
         requested,
         why,
-        collapses: is_for_all
-            && !requested.authorised
-            && !survey.control.no_store
-            && !survey.control.no_transform
-            && !wants_events(request),
+        collapses: is_for_all && may_share,
+        from: if may_share && is_get && is_plain { client_of(wanted) } else { None },
         stored,
         base,
         ranged,
@@ -124,6 +141,19 @@ pub(crate) fn for_miss(
     };
     let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
     Some(Plan { cache: cache.clone(), what })
+}
+
+/// The client of a request that another machine may answer: it has to come to the same key by the same rules. Answers that are
+/// compressed on their way are each machine's own.
+fn client_of(wanted: &CacheRequest<'_, '_, '_>) -> Option<PeerClient> {
+    let CacheRequest { cache, request, client, origin, .. } = *wanted;
+    let is_same = request.rewrites == 0 && wanted.sent.is_none() && !wanted.is_early;
+    let address = match client {
+        Client::Ip(address) => Some(address),
+        Client::Unix => None,
+    };
+    let client = PeerClient { address, secure: origin.secure };
+    (is_same && !cache.policy.codes()).then_some(client)
 }
 
 /// Whether a request asks for a stream of events, whose server may say nothing, not even a head, before there is one.
@@ -157,7 +187,7 @@ pub(crate) fn for_unsafe_method(wanted: &CacheRequest<'_, '_, '_>) -> Option<Pla
 /// The plan to keep the answer to a POST request; `None`: the answer may not be kept.
 fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
     let CacheRequest { cache, request, .. } = *wanted;
-    let SiteCache { responses, policy, scope } = cache;
+    let SiteCache { responses, policy, scope, .. } = cache;
     if request.method != Method::Post || wanted.names_client {
         return None;
     }
@@ -183,5 +213,6 @@ fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
         at_once: false,
         collapses: false,
         streams: false,
+        from: None,
     })
 }

@@ -24,6 +24,8 @@ pub struct SiteCache {
     pub policy: Arc<CachePolicy>,
     /// The number of the site and its rules ([`Responses::scope`]).
     pub scope: u32,
+    /// The digest of these rules, the same in each process.
+    pub place: [u8; 16],
 }
 
 /// A distributed request as the cache sees it.

@@ -38,7 +38,7 @@ const ROWS: usize = 256;
 const WAYS: usize = 4;
 
 /// Hot keys that one machine tells.
-const MOST_TOLD: usize = 64;
+pub(crate) const MOST_TOLD: usize = 64;
 
 /// A key is hot from this part of an average machine's uses on.
 const HOT_PART: f64 = 64.0;

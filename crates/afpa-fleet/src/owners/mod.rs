@@ -19,6 +19,7 @@ mod shed;
 use std::collections::HashMap;
 
 pub use footing::Footing;
+pub(crate) use heat::MOST_TOLD;
 pub use heat::{Heat, Hot};
 pub use shed::Shed;
 

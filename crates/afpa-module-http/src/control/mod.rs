@@ -20,7 +20,7 @@ const OPERATIONS: &[Operation] = &[
     ),
     Operation::change(
         "purge",
-        "path=PATH|host=NAME|tag=TAG [query=QUERY] [below=yes] [soft=yes]",
+        "path=PATH|host=NAME|tag=TAG|group=GROUP [query=QUERY] [below=yes] [soft=yes]",
         "drops kept answers",
     ),
     Operation::look(

@@ -21,6 +21,11 @@ impl Global {
         let host = arguments.bytes("host");
         let host = host.as_deref().map(host_name).transpose()?;
         let named = host.map(|host| host.as_bytes().to_vec());
+        if let Some(name) = arguments.bytes("group") {
+            let needs = "a group is one of a host: purge needs ?host=NAME with it";
+            let host = named.ok_or_else(|| Refusal::Invalid(needs.to_owned()))?;
+            return purged(Purge::Group { host, name });
+        }
         let Some(typed) = arguments.bytes("path") else {
             let needs = "purge needs ?path=/the/path, ?host=NAME or ?tag=TAG";
             let host = named.ok_or_else(|| Refusal::Invalid(needs.to_owned()))?;

@@ -63,7 +63,7 @@ impl<T: Table> Http<T> {
             (global.codings.of(Some(set)), global.exchanges.of(Some(set), group));
         let (global, mirror) = (&global, global.mirrors.of(Some(set)));
         let distributing =
-            Distributing { asked, head, plan, codings, settings, mirror, global, responder, core };
+            Distributing { asked, head, plan, codings, settings, mirror, peer: None, global, responder, core };
         distributing.respond(to, connection, out)
     }
 }

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use afpa_framework::{Client, Finished, Miss, Outbox, Persistence, Seldom, steady_ms};
+use afpa_http::edits::Edits;
 use afpa_http::{Status, target};
 use afpa_proxy::coding::CodingRules;
 use afpa_proxy::exchange;
 use afpa_router::{MOST_REWRITES, RequestSetId, SiteId};
-use afpa_shared_cache::Plan;
+use afpa_shared_cache::{FromPeer, Plan};
 
 use super::HttpConnection;
 use super::question::job;
@@ -36,9 +37,19 @@ pub struct Missed<'m, 's, 'b> {
     pub(super) plan: Option<Plan>,
     /// The results of checks of the client.
     pub(super) learnt: Option<Learnt>,
+    /// The request is the question of another machine.
+    pub(super) peer: Option<AskedByPeer<'m>>,
     pub(super) global: &'m Arc<Global>,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
+}
+
+/// The question of another machine.
+#[derive(Clone)]
+pub(super) struct AskedByPeer<'m> {
+    pub(super) question: FromPeer,
+    /// The changes of the request for servers. The other machine makes those of the answer.
+    pub(super) edits: Option<Edits<'m>>,
 }
 
 impl Missed<'_, '_, '_> {
@@ -48,10 +59,10 @@ impl Missed<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Miss<Work, Remote> {
-        let Self { asked, head, route, scope, plan, learnt, global, responder, core } = self;
+        let Self { asked, head, route, scope, plan, learnt, peer, global, responder, core } = self;
         let again = &mut *responder;
         let missed =
-            Missed { asked, head, route, scope, plan, learnt, global, responder: again, core };
+            Missed { asked, head, route, scope, plan, learnt, peer, global, responder: again, core };
         match missed.answer(connection, out) {
             Miss::Answered(persistence) => {
                 match asked_or(asked, head, global, responder, persistence) {
@@ -64,7 +75,7 @@ impl Missed<'_, '_, '_> {
     }
 
     fn answer(self, connection: &mut HttpConnection, out: &mut Outbox) -> Miss<Work, Remote> {
-        let Self { asked, head, route, scope, plan, learnt, global, responder, core } = self;
+        let Self { asked, head, route, scope, plan, learnt, peer, global, responder, core } = self;
         if !matches!(route, Route::Refused(_) | Route::ErrorPage)
             && !remote::asks_tunnel(asked.request)
             && let Some(content) = global.challenge(asked.request)
@@ -100,7 +111,8 @@ impl Missed<'_, '_, '_> {
                 let set = scope.and_then(|(_, set)| set);
                 let codings = global.codings.of(set);
                 let settings = global.exchanges.of(set, to.group);
-                let mirror = global.mirrors.of(set);
+                // The machine that has asked has mirrored it.
+                let mirror = global.mirrors.of(set).filter(|_| peer.is_none());
                 let distributing = Distributing {
                     asked,
                     head,
@@ -108,6 +120,7 @@ impl Missed<'_, '_, '_> {
                     codings,
                     settings,
                     mirror,
+                    peer,
                     global,
                     responder,
                     core,
@@ -246,6 +259,8 @@ pub(super) struct Distributing<'m, 's, 'b> {
     pub(super) settings: Option<&'m Arc<exchange::Settings>>,
     /// Where the request is mirrored; `None`: nowhere.
     pub(super) mirror: Option<&'m Arc<MirrorPlace>>,
+    /// The request is the question of another machine.
+    pub(super) peer: Option<AskedByPeer<'m>>,
     pub(super) global: &'m Global,
     pub(super) responder: &'m mut Responder,
     pub(super) core: &'m Rc<exchange::Core>,
@@ -259,22 +274,27 @@ impl Distributing<'_, '_, '_> {
         connection: &mut HttpConnection,
         out: &mut Outbox,
     ) -> Finished<Remote> {
-        let Self { asked, head, plan, codings, settings, mirror, global, responder, core } = self;
-        let client = match connection.client {
-            Client::Ip(client) => Some(client),
-            Client::Unix => None,
+        let Self { asked, head, plan, codings, settings, mirror, peer, global, responder, core } =
+            self;
+        let client = match (&peer, connection.client) {
+            (Some(peer), _) => peer.question.client.address,
+            (None, Client::Ip(client)) => Some(client),
+            (None, Client::Unix) => None,
         };
         let names_server = responder.records(asked.edits);
         let all = (asked, head, global);
         let tls = asked.tls.map(|tls| &**tls);
-        let (hsts, edits, errors) = (asked.hsts, asked.edits, asked.errors);
+        let (hsts, errors) = (asked.hsts, asked.errors);
+        let edits = peer.as_ref().map_or(asked.edits, |peer| peer.edits);
+        let proof = peer.map(|peer| peer.question.proof);
         let is_last = asked.must_close;
         let listener = connection.listener;
         let granted = asked.granted;
         let asker = Asker {
             client,
-            port: connection.port,
+            port: if proof.is_some() { 0 } else { connection.port },
             listener,
+            proof: proof.as_ref(),
             names_server,
             tls,
             hsts,

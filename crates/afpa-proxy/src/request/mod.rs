@@ -85,6 +85,11 @@ impl RequestHead {
         Self { bytes, ..Self::default() }
     }
 
+    /// A head that is written already: it is complete, and the same for all servers.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+
     /// Its memory, for another head.
     pub fn into_memory(self) -> Vec<u8> {
         self.bytes

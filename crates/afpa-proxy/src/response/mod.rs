@@ -300,7 +300,7 @@ impl Response<'_, '_> {
     }
 
     /// All field lines, in their order.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn lines(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.lines.iter().map(|line| (line.name.as_bytes(), line.value))
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Follower<'a> {
     pub(crate) cache_status: Option<Outcome>,
     /// The value of Strict-Transport-Security that it is to get, unless the server has sent one.
     pub(crate) hsts: Option<&'a str>,
+    /// Further field lines that it is to get.
+    pub(crate) lines: Option<&'a [u8]>,
     /// The changes of its fields.
     pub(crate) edits: Option<Edits<'a>>,
     /// Its own key among responses that vary.
@@ -197,6 +199,8 @@ async fn stream<C: ClientStream + ?Sized>(
         (None, Version::Http10) => Framing::Close,
     };
     let keep = who.keep_alive && framing != Framing::Close;
+    let cache_status = who.cache_status.filter(|_| !fetch.is_elsewhere());
+    let who = Follower { cache_status, ..who };
     let mut out = head(arriving, who, framing, keep, client.cached_now().steady_ms() / 1000);
     let (mut number, mut bytes, mut begun) = (0, 0, false);
     loop {
@@ -271,6 +275,7 @@ fn head(
         out.extend_from_slice(b"\r\n");
     }
     put_hsts(who.hsts, draft.head(), &mut out);
+    out.extend_from_slice(who.lines.unwrap_or_default());
     match (framing, *announced) {
         (Framing::Length, Some(length)) if draft.facts.status != 204 => {
             out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());

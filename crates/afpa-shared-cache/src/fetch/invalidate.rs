@@ -9,6 +9,7 @@ use afpa_http::{Method, target};
 use afpa_proxy::exchange::{Passing, Tap};
 use afpa_proxy::response;
 
+use crate::key::labels::{Purge, url_of};
 use crate::key::{group_label, host_of};
 use crate::store::responses::Responses;
 
@@ -44,6 +45,9 @@ impl Tap for Invalidating {
         if !invalidates(Method::Post, response.status) {
             return Passing::On;
         }
+        if let Some(url) = self.labels.first().and_then(|label| url_of(label)) {
+            self.responses.invalidate_elsewhere(&url);
+        }
         self.drop_all(&self.labels.clone());
         for (name, value) in response.end_to_end() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -53,11 +57,17 @@ impl Tap for Invalidating {
                 let (path, query) = (parts.next().unwrap_or_default(), parts.next());
                 let mut room = Vec::new();
                 if let Ok(path) = target::spell(path, &mut room) {
+                    let host = Some(self.name().to_vec());
+                    let (path_there, query_there) = (path.to_vec(), query.map(<[u8]>::to_vec));
+                    let url = Purge::Url { host, path: path_there, query: query_there };
+                    self.responses.invalidate_elsewhere(&url);
                     let labels = self.responses.url_labels(self.name(), path, query);
                     self.drop_all(&labels);
                 }
             } else if is("cache-group-invalidation") {
                 for group in fields::groups(value) {
+                    let (host, name) = (self.name().to_vec(), group.to_vec());
+                    self.responses.invalidate_elsewhere(&Purge::Group { host, name });
                     let label = group_label(self.name(), group);
                     self.drop_all(&[label]);
                 }

@@ -31,6 +31,8 @@ pub(crate) struct Question<'a> {
     pub(crate) head: ClientHead<'a>,
     /// The question is whether it is current.
     pub(crate) validates: bool,
+    /// Whether an answer that may be kept is kept here; else another machine does so.
+    pub(crate) lists: bool,
     /// Ranges of statuses whose answers the client does not get: none of them is kept.
     replaces: Option<Arc<[(u16, u16)]>>,
     /// The changes of the response's fields, if there are some.
@@ -69,7 +71,8 @@ impl<'a> Question<'a> {
         let exchange = Arc::clone(&job.settings);
         let replaces = job.replaces.clone();
         let rules = job.edits.as_ref().map(|edits| Arc::clone(edits.rules()));
-        Self { cache, fetching, fetch, exchange, head, validates, replaces, rules, asked_at }
+        let lists = true;
+        Self { cache, fetching, fetch, exchange, head, validates, lists, replaces, rules, asked_at }
     }
 }
 

@@ -179,7 +179,7 @@ impl<'a> Storing<'a> {
         self.goes_on.set(true);
         let is_short = announced.is_some_and(|length| (1..=SHORT).contains(&length));
         let (bytes, begun, arrival) = (0, now, Arrival::Expected(draft));
-        let waits = part.is_none() && is_short;
+        let waits = part.is_none() && is_short && question.lists;
         let keeping = Keeping { variant, announced, bytes, part, begun, arrival };
         self.keeping = Some(match waits {
             true => keeping,
@@ -269,7 +269,8 @@ impl Tap for Storing<'_> {
     }
 
     fn put_fields(&self, out: &mut Vec<u8>) {
-        if self.question.cache.policy.status_field {
+        // Of an answer that another machine keeps, that one says so.
+        if self.question.cache.policy.status_field && self.question.lists {
             let (why, stored) = (self.question.fetching.why, self.verdict);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed: false };
             out.extend_from_slice(b"Cache-Status: ");
@@ -317,7 +318,10 @@ impl Tap for Storing<'_> {
                 // From here on its bytes count where they are copied to.
                 let counted = std::mem::take(&mut self.counted);
                 question.cache.responses.unbuffer(counted);
-                let object = keeping.list(question, self.since, now);
+                let object = match question.lists {
+                    true => keeping.list(question, self.since, now),
+                    false => None,
+                };
                 self.ended(object.is_some());
                 // An object that a part was kept in is not the answer to the client.
                 question.fetch.complete(object.filter(|_| keeping.part.is_none()));
@@ -400,7 +404,7 @@ impl Keeping {
 impl Drop for Storing<'_> {
     /// A response that is still being kept now has broken off: its start is kept as a part.
     fn drop(&mut self) {
-        if let Some(keeping) = self.keeping.take() {
+        if let Some(keeping) = self.keeping.take().filter(|_| self.question.lists) {
             let data = self.question.fetch.chunks().concat();
             if data.len() == keeping.bytes {
                 self.question.keep_start(keeping.as_part(&data, self.since), keeping.begun);

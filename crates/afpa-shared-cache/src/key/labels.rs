@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afpa_cache::Labels;
 
 use crate::key::query::kept_query;
-use crate::key::{END, tag_label, url_label};
+use crate::key::{END, group_label, tag_label, url_label};
 use crate::policy::CachePolicy;
 
 /// The target of a purge.
@@ -31,6 +31,13 @@ pub enum Purge {
     Host(Vec<u8>),
     /// All responses with a tag.
     Tag(Vec<u8>),
+    /// All responses of a host with a cache group (RFC 9875).
+    Group {
+        /// As in a URL, without its port.
+        host: Vec<u8>,
+        /// The group.
+        name: Vec<u8>,
+    },
     /// Everything.
     All,
 }
@@ -77,6 +84,7 @@ pub(crate) fn labels_of(what: &Purge, policies: &[Arc<CachePolicy>]) -> Vec<Labe
         }
         Purge::Host(host) => vec![Labels::BeginWith(begin(host, b"/").into())],
         Purge::Tag(tag) => vec![Labels::Is(tag_label(tag).into())],
+        Purge::Group { host, name } => vec![Labels::Is(group_label(host, name).into())],
         Purge::All => vec![Labels::BeginWith((*b"u").into())],
         Purge::Prefix { host: None, path } => {
             let begin = begin(b"", path).split_off(1);
@@ -99,6 +107,16 @@ pub(crate) fn labels_of(what: &Purge, policies: &[Arc<CachePolicy>]) -> Vec<Labe
             }))]
         }
     }
+}
+
+/// The URL of a label, with any query where it has none.
+pub(crate) fn url_of(label: &[u8]) -> Option<Purge> {
+    let url = label.strip_prefix(b"u")?.strip_suffix(&[END])?;
+    let (host, target) = url.split_at_checked(url.iter().position(|&byte| byte == b'/')?)?;
+    let mut parts = target.splitn(2, |&byte| byte == b'?');
+    let path = parts.next()?.to_vec();
+    let query = parts.next().map(<[u8]>::to_vec);
+    Some(Purge::Url { host: Some(host.to_vec()), path, query })
 }
 
 /// Path and query of the label of a URL.
@@ -135,6 +153,13 @@ mod tests {
         let host = Purge::Host(b"a".to_vec());
         assert!(meant(&host, b"a", b"/", None) && !meant(&host, b"a.b", b"/", None));
         assert!(meant(&Purge::All, b"a", b"/", None));
+        for query in [None, some(b"q?r")] {
+            let url = Purge::Url { host: some(b"a"), path: b"/x".to_vec(), query: query.clone() };
+            assert_eq!(url_of(&url_label(b"A", b"/x", query.as_deref())), Some(url));
+        }
+        assert_eq!(url_of(&tag_label(b"a")), None);
+        let group = Purge::Group { host: b"a".to_vec(), name: b"g".to_vec() };
+        assert!(labels_of(&group, &[]).iter().any(|labels| labels.fits(&group_label(b"A", b"g"))));
         assert!(!meant(&Purge::Tag(b"a".to_vec()), b"a", b"/", None));
     }
 }

@@ -25,7 +25,7 @@ impl Rig {
         let wake: Arc<dyn Fn() + Send + Sync> = Arc::new(|| {});
         let view = responses.view(&wake);
         let policy = Arc::new(CachePolicy::default());
-        let cache = SiteCache { responses, policy, scope: 0 };
+        let cache = SiteCache { responses, policy, scope: 0, place: [0; 16] };
         Self { cache, view, room: KeyRoom::default(), exchange: exchange::Settings::default() }
     }
 
@@ -58,7 +58,7 @@ impl Rig {
     /// Keeps an answer to a request, with this field line of its own.
     fn keep(&mut self, fields: &str, line: (&str, &str)) {
         with_request(fields, |request| {
-            let SiteCache { responses, policy, scope } = &self.cache;
+            let SiteCache { responses, policy, scope, .. } = &self.cache;
             let lines = [("Cache-Control", "max-age=60"), line];
             let lines = lines.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             let host = &b"test"[..];

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afpa_cache::{Arena, Cache, CacheSettings, Labels, View};
@@ -15,8 +15,10 @@ use hashbrown::hash_table::Entry;
 use crate::fetch::Fetch;
 use crate::key::label_of;
 use crate::key::labels::{self, Purge, labels_of};
+use crate::peers::Peers;
 use crate::policy::CachePolicy;
 use crate::store::passes::Passes;
+use crate::store::save::digest;
 use crate::store::stored::StoredResponse;
 
 /// The answers of servers that are kept, and those that are on their way.
@@ -33,6 +35,10 @@ pub struct Responses {
     buffered: AtomicUsize,
     /// Gets the purges that clients order.
     pass_on: Mutex<Option<PassOn>>,
+    /// Other machines that keep answers, if they are asked.
+    peers: Mutex<Option<Arc<dyn Peers>>>,
+    /// Whether there are some: all that most requests look at.
+    has_peers: AtomicBool,
     pub(crate) counts: Counts,
 }
 
@@ -112,6 +118,8 @@ impl Responses {
             queries: Mutex::default(),
             buffered: AtomicUsize::new(0),
             pass_on: Mutex::default(),
+            peers: Mutex::default(),
+            has_peers: AtomicBool::new(false),
             counts: Counts::default(),
         })
     }
@@ -131,6 +139,11 @@ impl Responses {
         let number = u32::try_from(scopes.len()).unwrap_or(u32::MAX);
         let new = || Scope { number, policy: Arc::clone(policy) };
         scopes.entry(rules.to_owned()).or_insert_with(new).number
+    }
+
+    /// The digest of the rules of a request set, the same in each process.
+    pub fn place(rules: &str) -> [u8; 16] {
+        digest(rules)
     }
 
     /// Shows all request sets, with their rules.
@@ -185,14 +198,41 @@ impl Responses {
         *self.pass_on.lock().unwrap_or_else(PoisonError::into_inner) = pass_on;
     }
 
-    /// As [`purge`](Self::purge), by the order of a client: other machines get it as well.
+    /// As [`purge`](Self::purge), by the order of a client: other machines get it as well. They are told first: from then on
+    /// none of them is asked for what they may not have dropped yet.
     pub(crate) fn purge_everywhere(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
-        let count = self.purge(what, soft);
+        self.tell_others(what, soft);
+        self.purge(what, soft)
+    }
+
+    /// Where other machines are asked for answers, they drop what an unsafe request has made invalid here. The answers here are
+    /// dropped after this.
+    pub(crate) fn invalidate_elsewhere(&self, what: &Purge) {
+        if self.has_peers.load(Ordering::Acquire) {
+            self.tell_others(what, false);
+        }
+    }
+
+    fn tell_others(&self, what: &Purge, soft: bool) {
         let pass_on = self.pass_on.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(pass_on) = pass_on {
             pass_on(what, soft);
         }
-        count
+    }
+
+    /// Asks these machines from now on, and answers them; `None`: none.
+    pub fn set_peers(&self, peers: Option<Arc<dyn Peers>>) {
+        let mut known = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_peers.store(peers.is_some(), Ordering::Release);
+        *known = peers;
+    }
+
+    /// Other machines that keep answers.
+    pub fn peers(&self) -> Option<Arc<dyn Peers>> {
+        if !self.has_peers.load(Ordering::Acquire) {
+            return None;
+        }
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// As [`purge`](Self::purge), by labels, and without counting a purge.

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use afpa_fleet::{Fate, FleetLook, MemberLook, OrderLook, Refused, Standing};
+use afpa_fleet::{
+    Fate, FleetLook, MemberLook, OrderLook, PeerCounts, PeerWord, Refused, Standing,
+};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
@@ -193,11 +195,37 @@ fn summary(look: &FleetLook) -> String {
     if let Some(rollout) = rollout {
         text.push_str(&format!("\n{}", fleet_configuration::state(rollout)));
     }
+    if let Some(counts) = look.peers {
+        text.push_str(&peers(counts, look));
+    }
     let counts = look.counts;
     text.push_str(&format!(
         "\ndone here for the fleet: {} purges, {} denials; everything dropped {} times, made stale {} times\n",
         counts.purges, counts.bans, counts.flushes, counts.softened
     ));
+    text
+}
+
+/// The machines that ask one another for answers.
+fn peers(counts: PeerCounts, look: &FleetLook) -> String {
+    let mut text = String::new();
+    for MemberLook { beat, silent, .. } in &look.members {
+        let Some(peer) = beat.peer.as_ref().filter(|_| silent.is_none()) else { continue };
+        let PeerWord { address, rate, shed, hot } = peer;
+        let given_up = u32::from(*shed) * 100 / 256;
+        text.push_str(&format!(
+            "\n{} answers the others at {address}: {rate} questions/s, {} hot URLs, {given_up} % of its keys given up",
+            beat.name,
+            hot.len()
+        ));
+    }
+    let PeerCounts { answered, refused, failed, served, turned_away, strange, .. } = counts;
+    text.push_str(&format!(
+        "\nasked the others here: {answered} answered, {refused} refused, {failed} failed; asked by the others: {served} answered, {turned_away} refused, {strange} by strangers"
+    ));
+    if look.asks_nobody {
+        text.push_str("\nthis machine asks no other one until it is started again: an order to purge could not be sent");
+    }
     text
 }
 

@@ -190,7 +190,10 @@ impl Admin {
         }
         match (operation.method(), &request.method) {
             ("GET", Method::Get | Method::Head) | ("POST", Method::Post) => {
-                owner.call(operation.name, &Arguments::new(request.target.query())).into()
+                let arguments = Arguments::new(request.target.query());
+                let fleet = fleet.as_ref().filter(|_| operation.name == "purge");
+                let everywhere = fleet.and_then(|fleet| fleet.purge_everywhere(&arguments));
+                everywhere.unwrap_or_else(|| owner.call(operation.name, &arguments)).into()
             }
             _ => Answer::error(Status::METHOD_NOT_ALLOWED),
         }

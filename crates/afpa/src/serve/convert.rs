@@ -41,7 +41,9 @@ pub(super) fn engine(
         connections_per_client: config.limits.connections_per_client,
         remote_timeout: {
             let of_groups = config.groups.iter().map(|group| group.exchange.shortest());
-            of_groups.chain(config.sites.iter().filter_map(SiteSettings::shortest_timeout)).min()
+            let of_peers = config.peers_listen().map(|_| super::peers::settings().shortest());
+            let of_sites = config.sites.iter().filter_map(SiteSettings::shortest_timeout);
+            of_groups.chain(of_sites).chain(of_peers).min()
         },
         http2: config.http2.limits,
         least_rate: config.internals.least_rate as u64,
@@ -248,5 +250,9 @@ pub(super) fn addresses(config: &Config) -> Vec<(Listen, Address)> {
             addresses.push((listen.clone(), address(listen)));
         }
     }
+    addresses.extend(config.peers_listen().map(|listen| {
+        let address = address(&listen);
+        (listen, address)
+    }));
     addresses
 }

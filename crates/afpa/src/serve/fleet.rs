@@ -17,6 +17,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
 use super::observe::{Observed, p99_us};
+use super::peers;
 use crate::folder::own_folder;
 use crate::privileges::Identity;
 
@@ -143,6 +144,7 @@ impl FleetState {
         }
         observed.fleet.store(None);
         responses.pass_purges_on(None);
+        responses.set_peers(None);
         let before = self.running.take();
         let is_first = before.is_none();
         let place = before.and_then(|running| running.fleet.stop());
@@ -168,6 +170,7 @@ impl FleetState {
         let fleet = Fleet::start(settings, proofs, (folder, kept), &host, machine)
             .context("the thread of the fleet cannot be started")?;
         responses.pass_purges_on(Some(pass_on(fleet.view())));
+        responses.set_peers(fleet.view().peers().map(peers::of));
         observed.fleet.store(Some(Arc::new(fleet.view())));
         self.running = Some(Running { wanted, fleet });
         Ok(())
@@ -298,6 +301,7 @@ fn arguments(what: &Purge, soft: bool) -> Option<String> {
             vec![("path", Some(&**path)), ("host", host), ("query", query)]
         }
         Purge::Tag(tag) => vec![("tag", Some(&**tag))],
+        Purge::Group { host, name } => vec![("group", Some(&**name)), ("host", Some(&**host))],
         Purge::Prefix { .. } | Purge::Host(_) | Purge::All => return None,
     };
     given.push(("soft", soft.then_some(&b"yes"[..])));

@@ -22,7 +22,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::look("fleet/order", "number=NUMBER", "how far the fleet is with an order, as JSON"),
     Operation::change(
         "fleet/purge",
-        "path=PATH|host=NAME|tag=TAG [query=QUERY] [below=yes] [soft=yes]",
+        "path=PATH|host=NAME|tag=TAG|group=GROUP [query=QUERY] [below=yes] [soft=yes]",
         "drops kept answers on every machine",
     ),
     Operation::change(
@@ -103,7 +103,23 @@ impl FleetOperations<'_> {
         let Reply { content, .. } = global.call("purge", arguments)?;
         let text = arguments.as_text().ok_or(Refusal::Failed)?;
         let order = Order::Purge { arguments: text.to_owned() };
-        self.send(order, &String::from_utf8_lossy(&content))
+        let sent = self.send(order, &String::from_utf8_lossy(&content));
+        if self.fleet.peers().is_some() {
+            // Until the order waits, another machine may have been asked for what it has not dropped.
+            global.call("purge", arguments)?;
+        }
+        sent
+    }
+
+    /// An order to purge that is for this machine alone is for all where they ask one another. `None`: they do not.
+    pub(super) fn purge_everywhere(
+        &self,
+        arguments: &Arguments<'_>,
+    ) -> Option<Result<Reply, Refusal>> {
+        self.fleet.peers()?;
+        let global = Arc::clone(&self.observed.serving.load().global);
+        let done = global.call("purge", arguments);
+        Some(done.and_then(|here| self.purge(arguments).map(|_| here)))
     }
 
     /// An order that changes nothing here may change something elsewhere.

@@ -25,6 +25,7 @@ impl Server {
             listeners: self
                 .engine
                 .listeners()
+                .filter(|listener| !listener.settings.is_inner)
                 .map(|listener| url(&listener.address, listener.settings.tls.is_some()))
                 .chain(self.dns.addresses().iter().map(|address| format!("dns://{address}")))
                 .collect(),

@@ -78,7 +78,7 @@ impl Listeners {
 /// The address, if the kernel may answer on it: it cannot decrypt.
 pub(super) fn kernel_address(address: &Address, settings: &ListenerSettings) -> Option<SocketAddr> {
     match address {
-        Address::Tcp(address) if settings.tls.is_none() => Some(*address),
+        Address::Tcp(address) if settings.tls.is_none() && !settings.is_inner => Some(*address),
         Address::Tcp(_) | Address::Unix(_) => None,
     }
 }
@@ -95,6 +95,7 @@ fn settings(
     let site = config.sites.iter().find(on);
     let tls = tls.listeners.iter().find(|(other, _)| other == listen).map(|(_, tls)| tls.clone());
     let proxy_from = site.map_or(&[][..], |site| &site.proxy_from);
+    let is_inner = config.peers_listen().is_some_and(|peers| peers == *listen);
     ListenerSettings {
         number: numbers.number(listen),
         address: match listen {
@@ -102,7 +103,8 @@ fn settings(
             Listen::Unix(_) => None,
         },
         proxy_from: proxy_from.into(),
-        http2: config.http2.cleartext,
+        http2: config.http2.cleartext && !is_inner,
+        is_inner,
         others_only: false,
         tls,
     }

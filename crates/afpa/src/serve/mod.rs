@@ -32,6 +32,7 @@ mod helpers;
 mod introduce;
 mod listeners;
 mod observe;
+mod peers;
 mod police;
 mod rates;
 mod reload;

@@ -12,14 +12,15 @@ use afpa_framework::steady_ms;
 use afpa_http::edits::FieldRules;
 use afpa_module_http::{
     Challenges, ClientDemand, Codings, Common, Comparer, Compression, Compressor, DocRoot,
-    Exchanges, Fields, Global, Guards, HttpHeader, MirrorPlace, Mirrors, ServerGroup, Site,
+    Exchanges, Fields, Global, Guards, HttpHeader, MirrorPlace, Mirrors, PeerPlaces, ServerGroup,
+    Site,
 };
 use afpa_police::Police;
 use afpa_proxy::coding::CodingRules;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{Group, GroupSettings};
-use afpa_router::{Action, Fallback, GroupId, RequestSet, Router};
+use afpa_router::{Action, Fallback, GroupId, ListenerId, RequestSet, RequestSetId, Router};
 use afpa_shared_cache::{CachePolicy, Responses, SiteCache};
 use anyhow::Context as _;
 
@@ -84,6 +85,8 @@ pub(super) struct Content {
     compressor: Arc<Compressor>,
     comparer: Comparer,
     pages: PageFiles,
+    /// Where other machines ask for answers.
+    peers_listener: Option<ListenerId>,
 }
 
 /// Whether there is only one site with nothing but a root, as in `afpa serve DIR`. It needs no router.
@@ -155,9 +158,25 @@ impl Content {
             Listen::Unix(_) => None,
         });
         let listeners = listeners.collect();
+        let of_peers = config.peers_listen();
+        let mut all = routes.listeners.listeners().iter().zip(0..);
+        let peers_listener = all
+            .find(|(listen, _)| of_peers.as_ref() == Some(*listen))
+            .map(|(_, number)| ListenerId(number));
         let pages = error_pages::read(config)?;
         let roots = sites;
-        Ok(Self { router, names, listeners, guards, roots, cache, compressor, comparer, pages })
+        Ok(Self {
+            router,
+            names,
+            listeners,
+            guards,
+            roots,
+            cache,
+            compressor,
+            comparer,
+            pages,
+            peers_listener,
+        })
     }
 
     /// The content with its sites and server groups. From now on the health of servers that stay, and
@@ -171,13 +190,25 @@ impl Content {
         responses: &Arc<Responses>,
         challenges: Option<Challenges>,
     ) -> Serving {
-        let Content { router, names, listeners, guards, roots, cache, compressor, comparer, pages } =
-            self;
+        let Content {
+            router,
+            names,
+            listeners,
+            guards,
+            roots,
+            cache,
+            compressor,
+            comparer,
+            pages,
+            peers_listener,
+        } = self;
         let groups = groups(config, tls.groups, previous);
         let codings = codings(config, router.as_deref());
+        let caches = caches(config, router.as_deref(), &names, &codings, responses);
         let global = Global {
             fields: fields(config, router.as_deref()),
-            caches: caches(config, router.as_deref(), &names, &codings, responses),
+            peers: peers(peers_listener, &caches),
+            caches,
             codings,
             exchanges: exchanges(config, router.as_deref(), &groups),
             mirrors: mirrors(config, router.as_deref(), previous),
@@ -316,6 +347,16 @@ fn caches(
     caches.collect()
 }
 
+/// Where other machines ask for answers: of each place the one with its rules.
+fn peers(listener: Option<ListenerId>, caches: &[Option<SiteCache>]) -> PeerPlaces {
+    let Some(listener) = listener else { return PeerPlaces::default() };
+    let sets = caches.iter().zip(0..).filter_map(|(cache, number)| {
+        let cache = cache.as_ref()?;
+        Some((cache.place, RequestSetId(number)))
+    });
+    PeerPlaces { listener: Some(listener), sets: sets.collect() }
+}
+
 /// Each request set keeps its own answers: its conditions are no part of a key, and after a rewrite two paths may be one
 /// for different servers.
 fn set_cache(
@@ -374,8 +415,8 @@ fn set_cache(
         rules.push_str(&format!("\n{codings:?}"));
     }
     let policy = Arc::new(policy);
-    let scope = responses.scope(&rules, &policy);
-    Some(SiteCache { responses: Arc::clone(responses), policy, scope })
+    let (scope, place) = (responses.scope(&rules, &policy), Responses::place(&rules));
+    Some(SiteCache { responses: Arc::clone(responses), policy, scope, place })
 }
 
 fn sites(

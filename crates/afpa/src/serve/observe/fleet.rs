@@ -61,6 +61,7 @@ impl Observed {
             "revision": look.configuration.as_ref().and_then(|configuration| configuration.runs),
             "wanted_revision": look.configuration.as_ref().and_then(|one| one.wanted),
             "taken_revisions": view.takes(),
+            "peers": look.peers,
         })
     }
 
@@ -99,6 +100,25 @@ impl Observed {
         if let Some(count) = look.certificates {
             let help = "Records of certificates that all machines have";
             gauge(out, "fleet_certificate_records", help, count, None)?;
+        }
+        if let Some(peers) = look.peers {
+            let help = "Machines that ask one another for answers, this one included";
+            let machines = usize::try_from(peers.machines).unwrap_or(usize::MAX);
+            gauge(out, "fleet_peers", help, machines, None)?;
+            let asked = [
+                ("answered", peers.answered),
+                ("refused", peers.refused),
+                ("failed", peers.failed),
+            ];
+            let help = "Questions to other machines of the fleet by their end";
+            counters(out, ("fleet_peer_questions", help), by("end", asked))?;
+            let served = [
+                ("answered", peers.served),
+                ("refused", peers.turned_away),
+                ("strange", peers.strange),
+            ];
+            let help = "Questions of other machines of the fleet by their end";
+            counters(out, ("fleet_peer_answers", help), by("end", served))?;
         }
         let counts = look.counts;
         let done = [
