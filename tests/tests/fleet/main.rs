@@ -11,6 +11,7 @@ mod members;
 #[path = "../shared_cache/origin.rs"]
 #[allow(dead_code)] // each program uses its part
 mod origin;
+mod peers;
 mod purges;
 mod reports;
 mod storm;
