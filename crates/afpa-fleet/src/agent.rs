@@ -8,12 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
 use crate::configuring::{Asked, Outcome};
+use crate::cooperation::PeersView;
 use crate::folder::{FleetFolder, Kept};
 use crate::machine::Machine;
 use crate::message::{Heartbeat, Order};
 use crate::nats::{Agent, Way};
 use crate::orders::{Full, Orders};
-use crate::peers::{Peers, PeersView};
+use crate::peers::Peers;
 use crate::records::Records;
 use crate::seal::Secret;
 use crate::settings::{Credentials, FleetSettings};

@@ -10,7 +10,7 @@
 //! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
 //! | `members.rs` | the machines that are there, and those that have carried out an order |
 //! | `orders.rs` | orders on their way to the log, and their fate |
-//! | `owners/`, `peers/` | the machines that keep an answer for all, and questions for it |
+//! | `owners/`, `peers/`, `cooperation.rs` | the machines that keep an answer for all, and questions for it |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
 //! | `rollout.rs`, `driver.rs` | a configuration on its way to all machines, and the lease of whoever drives it |
@@ -29,6 +29,7 @@
 mod agent;
 mod configure;
 mod configuring;
+mod cooperation;
 mod driver;
 mod files;
 mod folder;
@@ -57,6 +58,7 @@ mod window;
 
 pub use agent::{Fleet, FleetView};
 pub use configuring::{Asked, ConfigurationLook, Outcome};
+pub use cooperation::{Choice, PeersView};
 pub use driver::Driver;
 pub use files::{Files, KeptFiles, LONGEST_FILES, NamedText, Revision};
 pub use folder::{FleetFolder, Kept};
@@ -73,6 +75,7 @@ pub use records::{HeldRecord, Records};
 pub use peers::{
     ANSWER, Asking, Choice, Peer, PeerCounts, PeerKey, PeersView, Proof, QUESTION, Question, Serving,
 };
+pub use peers::{ANSWER, Asking, Peer, PeerCounts, PeerKey, Proof, QUESTION, Question, Serving};
 pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};
 pub use settings::{Credentials, FleetSettings, NotCredentials};

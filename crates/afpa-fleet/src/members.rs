@@ -14,6 +14,9 @@ pub(crate) const BEAT: Duration = Duration::from_secs(1);
 /// A member that was not heard for so long is silent.
 const SILENT: Duration = Duration::from_secs(5);
 
+/// One that was not heard for so long is asked for no answer.
+pub(crate) const PEER_SILENT: Duration = Duration::from_millis(2500);
+
 /// One that was silent for so long is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
@@ -156,7 +159,7 @@ impl Members {
         let is_there = |member: &&Member| {
             member.beat.peer.is_some()
                 && !member.beat.hands_over
-                && now.saturating_sub(member.heard) < crate::peers::SILENT
+                && now.saturating_sub(member.heard) < PEER_SILENT
         };
         let mut there: Vec<&Member> = self.known.values().filter(is_there).collect();
         there.sort_by(|a, b| (&a.beat.name, b.since).cmp(&(&b.beat.name, a.since)));

@@ -146,7 +146,8 @@ mod tests {
     fn a_machine_is_a_peer_only_with_the_secret() {
         let address = "10.0.0.1:8471".parse().expect("an address");
         let peer = PeerWord { address, rate: 7, shed: 3, hot: Vec::new() };
-        let beat = Heartbeat { takes: false, refused: None, revision: None, peer: Some(peer), ..beat() };
+        let beat =
+            Heartbeat { takes: false, refused: None, revision: None, peer: Some(peer), ..beat() };
         let sent = beat.encode_by(Some(&secret(1)));
         assert!(!String::from_utf8_lossy(&sent).contains("10.0.0.1"));
         let heard = Heartbeat::decode_by(&sent, Some(&secret(1))).expect("a heartbeat");

@@ -296,7 +296,9 @@ impl Shared {
         state.beat.number += 1;
         let beat = state.beat.clone();
         // Its own word needs no proof; where it takes configurations, those of others about it do.
-        state.members.heard(Heartbeat { proven: beat.takes || beat.peer.is_some(), ..beat.clone() }, now);
+        state
+            .members
+            .heard(Heartbeat { proven: beat.takes || beat.peer.is_some(), ..beat.clone() }, now);
         beat
     }
 

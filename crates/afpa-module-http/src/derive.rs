@@ -300,7 +300,18 @@ impl<T: Table> Http<T> {
         };
         let (head, route, scope) = (request.head, routed.route, routed.scope);
         let peer = None;
-        Cached::Miss(Missed { asked, head, route, scope, plan, learnt, peer, global, responder, core })
+        Cached::Miss(Missed {
+            asked,
+            head,
+            route,
+            scope,
+            plan,
+            learnt,
+            peer,
+            global,
+            responder,
+            core,
+        })
     }
 
     /// Sends the records of answered requests to another sink from now on.

@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use afpa_cache::Object;
 use afpa_framework::duration_us;
 use afpa_framework::{ClientStream, Now};
+use afpa_http::BodyLength;
 use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_http::edits::KeptEdits;
-use afpa_http::BodyLength;
 use afpa_http::etag::with_strong_spellings;
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
@@ -23,7 +23,8 @@ use crate::fetch::peer::{Heard, Proven, while_there};
 use crate::fetch::question::{Question, Tapped, variant};
 use crate::fetch::tap::Storing;
 use crate::fetch::{Fetch, Phase};
-use crate::peers::{Asking, PeerEnd, ToPeer, head_of, shared_key};
+use crate::peer_head::{head_of, shared_key};
+use crate::peers::{PeerEnd, PeerQuestion, ToPeer};
 use crate::plan::Fetching;
 use crate::request::{ClientHead, SiteCache};
 use crate::store::responses::Responses;
@@ -194,7 +195,7 @@ impl Round<'_> {
             let mut report = match asked {
                 None => exchange::run(job, core, &mut outlived, Some(&mut tap)).await,
                 Some((peer, to_it)) => {
-                    match ask(&*peer.asking, to_it, core, &mut outlived, &mut tap).await {
+                    match ask(&*peer.question, to_it, core, &mut outlived, &mut tap).await {
                         Some(report) => report,
                         // Its server knows.
                         None => {
@@ -266,7 +267,7 @@ impl Round<'_> {
         if let Some(edits) = &job.edits {
             edits.as_edits().put_marks(&mut text);
         }
-        peer.asking.put(client, &mut text).then_some(())?;
+        peer.question.put(client, &mut text).then_some(())?;
         let to_it = Job {
             group: Arc::clone(&peer.group),
             settings: Arc::clone(&peer.settings),
@@ -313,7 +314,7 @@ impl Round<'_> {
 
 /// Asks another machine. `None`: it has no answer, and the client got nothing of it.
 async fn ask<C: ClientStream + ?Sized>(
-    asking: &dyn Asking,
+    asking: &dyn PeerQuestion,
     mut job: Box<Job>,
     core: &Rc<Core>,
     outlived: &mut Outlived<'_, C>,

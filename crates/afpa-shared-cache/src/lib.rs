@@ -13,7 +13,7 @@
 //! | a question to a server, and its outcome | `fetch/question` |
 //! | judge and keep the server's answer, or a part of it | `fetch/tap`, `fetch/part` |
 //! | effects of answers to HEAD, POST, other unsafe methods | `alone`, over `fetch/head`, `fetch/post`, `fetch/invalidate` |
-//! | other machines that keep answers: how they are asked, and ask | `peers`, `fetch/peer` |
+//! | other machines that keep answers: how they are asked, and ask | `peers`, over `peer_head` and `fetch/peer` |
 //! | a kept response, or parts of one | `store/stored`, `store/index`, `store/partial`, put there by `store/list`; its head as `store/text` |
 //! | which answers save most | `store/top` |
 //! | the responses that the kernel may send | `kernel` |
@@ -30,6 +30,7 @@ mod kernel;
 mod key;
 mod lead;
 mod look_up;
+mod peer_head;
 mod peers;
 mod plan;
 mod policy;
@@ -45,7 +46,8 @@ pub use key::KeyRoom;
 pub use key::labels::Purge;
 pub use lead::{Answer, Answered};
 pub use look_up::{Found, look_up};
-pub use peers::{Asking, FromPeer, PeerClient, PeerEnd, Peers, ToPeer, key_of as shared_key_of};
+pub use peer_head::key_of as shared_key_of;
+pub use peers::{FromPeer, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
 pub use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
 pub use request::{CacheRequest, ClientHead, SiteCache};

@@ -48,14 +48,26 @@ impl Bed {
     }
 
     fn machine_with(&self, name: &str, origin: &Origin, site: &str, secret: &str) -> Machine {
-        let (urls, to, peers) = (self.nats.urls(), origin.to(), free_address());
-        let secret = self.secret(secret);
+        let peers = free_address();
+        self.machine_of(name, origin, (&format!("peers = \"{peers}\"\n"), site), secret, peers)
+    }
+
+    /// `more`: further lines of the fleet and other sections.
+    fn machine_of(
+        &self,
+        name: &str,
+        origin: &Origin,
+        (more, site): (&str, &str),
+        secret: &str,
+        peers: SocketAddr,
+    ) -> Machine {
+        let (urls, to, secret) = (self.nats.urls(), origin.to(), self.secret(secret));
         let server = Server::start("/", |launch| {
             let home = launch.home().display().to_string();
             launch.written(|listen| {
                 format!(
                     "http2.cleartext = true\n[fleet]\nservers = {urls}\nname = \"{name}\"\nstate = \"{home}/fleet\"\n\
-                     secret = \"{}\"\npeers = \"{peers}\"\n[[site]]\nname = \"site\"\nlisten = [\"{listen}\"]\nto = \"{to}\"\n{site}",
+                     secret = \"{}\"\n{more}[[site]]\nname = \"site\"\nlisten = [\"{listen}\"]\nto = \"{to}\"\n{site}",
                     secret.display()
                 )
             });
@@ -144,11 +156,10 @@ fn three_machines_ask_the_server_once() {
 fn validators_and_answers_that_are_for_one_client_pass() {
     let Some(bed) = Bed::new() else { return };
     let origin = Origin::start(|asked: &Asked| match asked.target.as_str() {
-        "/private" => ok(
-            "Cache-Control: private\r\n",
-            &asked.field("Cookie").unwrap_or_default(),
-        ),
-        "/missing" => Reply::Bytes(crate::origin::message(404, "Cache-Control: max-age=60\r\n", "no")),
+        "/private" => ok("Cache-Control: private\r\n", &asked.field("Cookie").unwrap_or_default()),
+        "/missing" => {
+            Reply::Bytes(crate::origin::message(404, "Cache-Control: max-age=60\r\n", "no"))
+        }
         "/vary" => ok(
             "Cache-Control: max-age=60\r\nVary: Accept-Language\r\n",
             &asked.field("Accept-Language").unwrap_or_default(),
@@ -249,9 +260,9 @@ fn strangers_at_the_port_of_the_peers_get_nothing() {
         }
     }
     assert_eq!(origin.count("/kept"), 1);
-    assert_eq!(counts(&machines[0], "strange"), 10, "other methods are not even read");
+    assert_eq!(counts(&machines[0], "strange"), 3, "others are not even read");
 
-    // Whoever sends without an end is cut off.
+    // A head without an end is cut off.
     let mut client = Client::connect(&Endpoint::Tcp(machines[0].peers)).expect("connected");
     let answer = client.exchange(format!("GET /{} HTTP/1.1\r\n", "x".repeat(100_000)));
     assert!(matches!(answer.status, 414 | 431), "{answer:?}");
@@ -328,11 +339,8 @@ const URLS: usize = 12;
 fn no_answer_is_older_than_a_purge_that_was_acknowledged_or_done_there() {
     let Some(bed) = Bed::new() else { return };
     let zeros = || (0..URLS).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>();
-    let versions = Arc::new(Versions {
-        now: zeros(),
-        known: zeros(),
-        own: std::array::from_fn(|_| zeros()),
-    });
+    let versions =
+        Arc::new(Versions { now: zeros(), known: zeros(), own: std::array::from_fn(|_| zeros()) });
     let of_server = Arc::clone(&versions);
     let origin = Origin::start(move |asked: &Asked| {
         let url: usize = asked.target[1..].parse().expect("a number");
@@ -379,7 +387,9 @@ fn no_answer_is_older_than_a_purge_that_was_acknowledged_or_done_there() {
                         assert_eq!(server.connect().exchange(head).status, 200);
                     }
                     1 => {
-                        let head = format!("POST {target} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n");
+                        let head = format!(
+                            "POST {target} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n"
+                        );
                         assert_eq!(server.connect().exchange(head).status, 200);
                     }
                     2 => {
@@ -405,4 +415,57 @@ fn no_answer_is_older_than_a_purge_that_was_acknowledged_or_done_there() {
     let asked = asked.load(Ordering::SeqCst);
     println!("{asked} requests, {answered} answered by another machine, {refused} refused");
     assert!(asked > 2000 && answered > 20, "{asked}, {answered}");
+}
+
+/// Bytes of an answer, and how many different ones there are: as many as three memories hold.
+const ANSWER: usize = 16 << 10;
+const ANSWERS: usize = 700;
+
+/// The part of the content that the memories of three machines give to clients who ask for all URLs alike, in percent.
+fn hit_bytes(bed: &Bed, names: [&str; 3], asks: bool) -> usize {
+    let content = "x".repeat(ANSWER);
+    let sent = Arc::new(AtomicUsize::new(0));
+    let by_server = Arc::clone(&sent);
+    let origin = Origin::start(move |_: &Asked| {
+        by_server.fetch_add(1, Ordering::SeqCst);
+        ok("Cache-Control: max-age=3600\r\n", &content)
+    });
+    let machines = names.map(|name| {
+        let peers = free_address();
+        let line = if asks { format!("peers = \"{peers}\"\n") } else { String::new() };
+        let more = format!("{line}[shared_cache]\nlimit = \"4MiB\"\n");
+        bed.machine_of(name, &origin, (&more, ""), "s", peers)
+    });
+    if asks {
+        gather(&machines.each_ref());
+    }
+    let ask = |each: usize| {
+        sent.store(0, Ordering::SeqCst);
+        thread::scope(|scope| {
+            for reader in 0..4_u64 {
+                let machines = &machines;
+                scope.spawn(move || {
+                    let mut random = Random::new(reader + each as u64);
+                    let mut clients = machines.each_ref().map(|machine| machine.server.connect());
+                    for _ in 0..each {
+                        let target = format!("/{}", random.below(ANSWERS));
+                        let answer = clients[random.below(3)].get(&target);
+                        assert_eq!((answer.status, answer.body.len()), (200, ANSWER));
+                    }
+                });
+            }
+        });
+        100 - 100 * sent.load(Ordering::SeqCst) / (4 * each)
+    };
+    ask(700);
+    ask(1500)
+}
+
+#[test]
+fn three_machines_that_ask_one_another_have_the_memory_of_three() {
+    let Some(bed) = Bed::new() else { return };
+    let alone = hit_bytes(&bed, ["x", "y", "z"], false);
+    let together = hit_bytes(&bed, ["a", "b", "c"], true);
+    println!("hit bytes: {alone} % alone, {together} % together");
+    assert!(2 * together > 5 * alone, "{together} % of the content, and {alone} % alone");
 }

@@ -168,6 +168,40 @@ fn certificates_are_shared_with_the_secret_alone() {
     assert!(warnings.iter().any(|one| one.cause.contains("of a fleet without servers")));
 }
 
+#[test]
+fn machines_ask_one_another_with_the_secret_and_at_an_address_of_their_own() {
+    let servers = "servers = [\"nats://10.0.0.5\"]\nsecret = \"/s\"\n";
+    let config =
+        parsed(&format!("[fleet]\n{servers}peers = \"10.0.0.1:8471\"\n{SITE}")).unwrap().config;
+    assert_eq!(config.fleet.peers, Some("10.0.0.1:8471".parse().unwrap()));
+    assert_eq!(config.peers_listen().unwrap().to_string(), "10.0.0.1:8471");
+    assert_eq!(parsed(&format!("[fleet]\n{servers}{SITE}")).unwrap().config.peers_listen(), None);
+    let site = "[[site]]\nroot = \"/srv\"\nlisten = [\"10.0.0.1:80\"]\n";
+    for (fleet, cause, remedy) in [
+        ("peers = \"10.0.0.1\"", "no address with a port", "8471"),
+        ("peers = \"host:80\"", "no address with a port", "8471"),
+        ("peers = \"0.0.0.0:8471\"", "no other machine can ask", "the others reach"),
+        ("peers = \"[::]:8471\"", "no other machine can ask", "the others reach"),
+        ("peers = \"10.0.0.1:0\"", "no other machine can ask", "the others reach"),
+        ("peers = \"10.0.0.1:80\"", "an address of a site", "another port"),
+        (
+            "peers = \"10.0.0.1:90\"\n[admin]\nlisten = \"10.0.0.1:90\"",
+            "of [admin]",
+            "another port",
+        ),
+    ] {
+        let message = refused(&format!("[fleet]\n{servers}{fleet}\n{site}"));
+        assert!(message.contains(cause) && message.contains(remedy), "{fleet}: {message}");
+        assert!(message.contains("afpa.toml:4"), "{message}");
+    }
+    let message = refused(
+        "[fleet]\nservers = [\"nats://a\"]\npeers = \"10.0.0.1:1\"\n[[site]]\nroot = \"/\"\n",
+    );
+    assert!(message.contains("with a secret alone"), "{message}");
+    let warnings = parsed(&format!("[fleet]\npeers = \"10.0.0.1:1\"\n{SITE}")).unwrap().warnings;
+    assert!(warnings.iter().any(|one| one.cause.contains("of a fleet without servers")));
+}
+
 /// A machine that takes configurations, and its file.
 fn taker(own: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();

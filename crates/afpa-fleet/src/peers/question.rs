@@ -37,7 +37,7 @@ const MAC: usize = 32;
 /// The key of all questions and proofs of a fleet.
 pub struct PeerKey(hmac::Key);
 
-/// What a machine asks another one for.
+/// A question of a machine to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The digest of the rules of the place that answers.

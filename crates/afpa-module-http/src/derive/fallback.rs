@@ -62,8 +62,18 @@ impl<T: Table> Http<T> {
         let (codings, settings) =
             (global.codings.of(Some(set)), global.exchanges.of(Some(set), group));
         let (global, mirror) = (&global, global.mirrors.of(Some(set)));
-        let distributing =
-            Distributing { asked, head, plan, codings, settings, mirror, peer: None, global, responder, core };
+        let distributing = Distributing {
+            asked,
+            head,
+            plan,
+            codings,
+            settings,
+            mirror,
+            peer: None,
+            global,
+            responder,
+            core,
+        };
         distributing.respond(to, connection, out)
     }
 }

@@ -61,8 +61,18 @@ impl Missed<'_, '_, '_> {
     ) -> Miss<Work, Remote> {
         let Self { asked, head, route, scope, plan, learnt, peer, global, responder, core } = self;
         let again = &mut *responder;
-        let missed =
-            Missed { asked, head, route, scope, plan, learnt, peer, global, responder: again, core };
+        let missed = Missed {
+            asked,
+            head,
+            route,
+            scope,
+            plan,
+            learnt,
+            peer,
+            global,
+            responder: again,
+            core,
+        };
         match missed.answer(connection, out) {
             Miss::Answered(persistence) => {
                 match asked_or(asked, head, global, responder, persistence) {

@@ -30,8 +30,9 @@ impl<T: Table> Http<T> {
         'b: 's,
         's: 'm,
     {
-        let Self { global, responses, keys, responder, scopes, core, left, paths, tls, marker, .. } =
-            self;
+        let Self {
+            global, responses, keys, responder, scopes, core, left, paths, tls, marker, ..
+        } = self;
         let parsed = &request.parsed;
         let must_close = left.contains(&connection.listener);
         *tls = None;
@@ -106,7 +107,18 @@ impl<T: Table> Http<T> {
         }
         let (head, route, learnt) = (request.head, Route::Distributed(to), None);
         let (plan, peer) = (Some(plan), Some(AskedByPeer { question, edits }));
-        Cached::Miss(Missed { asked, head, route, scope, plan, learnt, peer, global, responder, core })
+        Cached::Miss(Missed {
+            asked,
+            head,
+            route,
+            scope,
+            plan,
+            learnt,
+            peer,
+            global,
+            responder,
+            core,
+        })
     }
 }
 

@@ -11,16 +11,16 @@ use afpa_proxy::exchange::{Passing, Report, Tap};
 use afpa_proxy::response;
 
 use crate::fetch::tap::Storing;
-use crate::peers::Asking;
+use crate::peers::PeerQuestion;
 
 /// Passes an answer on that has the proof. The client gets nothing of any other.
 pub(crate) struct Proven<'a, 'q> {
     pub(crate) storing: &'a mut Storing<'q>,
-    pub(crate) asking: &'a dyn Asking,
+    pub(crate) asking: &'a dyn PeerQuestion,
     pub(crate) heard: &'a Cell<Heard>,
 }
 
-/// What has come of an answer.
+/// The part of an answer that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     /// Nothing.
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The report of an exchange with another machine. `None`: that one has fallen silent before it has answered.
 pub(crate) async fn while_there(
     exchange: impl Future<Output = Report>,
-    asking: &dyn Asking,
+    asking: &dyn PeerQuestion,
     heard: &Cell<Heard>,
 ) -> Option<Report> {
     let mut exchange = pin!(exchange);

@@ -198,8 +198,8 @@ impl Responses {
         *self.pass_on.lock().unwrap_or_else(PoisonError::into_inner) = pass_on;
     }
 
-    /// As [`purge`](Self::purge), by the order of a client: other machines get it as well. They are told first: from then on
-    /// none of them is asked for what they may not have dropped yet.
+    /// As [`purge`](Self::purge), by the order of a client: other machines get it as well, and before it is done here: from then
+    /// on none of them is asked for what it may not have dropped yet.
     pub(crate) fn purge_everywhere(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
         self.tell_others(what, soft);
         self.purge(what, soft)

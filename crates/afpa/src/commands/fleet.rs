@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use afpa_fleet::{
-    Fate, FleetLook, MemberLook, OrderLook, PeerCounts, PeerWord, Refused, Standing,
-};
+use afpa_fleet::{Fate, FleetLook, MemberLook, OrderLook, PeerCounts, PeerWord, Refused, Standing};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 

@@ -203,7 +203,7 @@ impl Told<'_> {
                             told.fallback(&loaded.fallback(fallback), there, guarded);
                         }
                     }
-                    Action::Distributed { .. } => {
+                    Action::Distributed { group, .. } => {
                         let mut room = Vec::new();
                         let at_server = match verdict.content.target() {
                             None => verdict.path.spelled(spelled, path.len(), &mut room),
@@ -219,6 +219,16 @@ impl Told<'_> {
                             let mode = site.cache_mode(set.path, set.content);
                             let told_of = kept(&site.cache, mode, &options.method, fields);
                             told.row("cache", &told_of);
+                            let group = loaded.config.groups.get(group.0 as usize);
+                            let is_http = group.is_some_and(|group| !group.settings.fastcgi);
+                            let is_same = verdict.content.target().is_none()
+                                && !site.compresses(set.path, set.content);
+                            if loaded.config.peers_listen().is_some()
+                                && (is_http && is_same && mode != CacheMode::Off)
+                                && asks_others(&options.method, fields)
+                            {
+                                told.row("fleet", "a miss asks the machine that keeps the answer, then the server");
+                            }
                             told.limits(site.server_limits(set.path, set.content));
                             told.mirror(site.mirror_of(set.path, set.content));
                         }
@@ -377,6 +387,16 @@ fn kept(cache: &SiteCache, mode: CacheMode, method: &str, fields: &[(String, Str
         text.push_str(", and says that it is for others (public, s-maxage, must-revalidate)");
     }
     text
+}
+
+/// Whether other machines are asked for the answer to such a request, as far as its fields say.
+fn asks_others(method: &str, fields: &[(String, String)]) -> bool {
+    const NOT_WITH: [&str; 5] =
+        ["authorization", "range", "if-match", "if-unmodified-since", "upgrade"];
+    let is_out = |(name, _): &(String, String)| {
+        NOT_WITH.iter().any(|out| name.eq_ignore_ascii_case(out))
+    };
+    method == "GET" && !fields.iter().any(is_out)
 }
 
 fn field(line: &str) -> anyhow::Result<(String, String)> {
@@ -974,6 +994,14 @@ file         /srv/dogalog/jumbo.gif
         let bypassed = told(&["Cookie: a=b; wp_1=2"]);
         assert_eq!(bypassed, "not used: the request has the cookie wp_1 (`bypass_cookies`)");
         assert!(told(&["If-Match: x"]).starts_with("not used: the server alone"));
+    }
+
+    #[test]
+    fn other_machines_are_asked_for_what_they_may_keep() {
+        let field = |name: &str| vec![(name.to_owned(), "x".to_owned())];
+        assert!(asks_others("GET", &[]) && asks_others("GET", &field("Cookie")));
+        assert!(!asks_others("HEAD", &[]) && !asks_others("GET", &field("Authorization")));
+        assert!(!asks_others("GET", &field("Range")));
     }
 
     #[test]

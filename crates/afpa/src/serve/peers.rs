@@ -10,7 +10,7 @@ use afpa_proxy::exchange::Settings;
 use afpa_proxy::select::{
     Address, Group, GroupSettings, QueueSettings, ServerAddress, ServerSettings,
 };
-use afpa_shared_cache::{Asking, FromPeer, PeerClient, PeerEnd, Peers, ToPeer};
+use afpa_shared_cache::{FromPeer, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
 
 /// A machine that does not answer so long has a server that does not; the client waits no longer for both.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const CONNECT: Duration = Duration::from_millis(500);
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// Processes of other machines that are remembered; those that ended are among them.
-const MOST: usize = 256;
+const MOST: usize = 128;
 
 /// The machines of a fleet.
 struct OfFleet {
@@ -70,7 +70,7 @@ impl OfFleet {
         let mut settings = GroupSettings {
             name: format!("fleet:{}", peer.name),
             servers: vec![ServerSettings::at(ServerAddress::Fixed(Address::Tcp(peer.address)))],
-            // Whoever finds no room asks a server.
+            // A request that finds no room goes to a server.
             queue: QueueSettings { length: 0, ..QueueSettings::default() },
             client_share: 100,
             ..GroupSettings::default()
@@ -89,8 +89,8 @@ impl Peers for OfFleet {
         let choice = self.view.choose(place, key)?;
         let (group, settings) = (self.group(&choice.peer), Arc::clone(&self.settings));
         let (view, place, keeps) = (self.view.clone(), *place, choice.keeps);
-        let asking = Box::new(Question { view, choice, place, proof: None });
-        Some(ToPeer { group, settings, keeps, asking })
+        let question = Box::new(Question { view, choice, place, proof: None });
+        Some(ToPeer { group, settings, keeps, question })
     }
 
     fn read(&self, head: &[u8]) -> Option<FromPeer> {
@@ -114,7 +114,7 @@ impl Peers for OfFleet {
     }
 }
 
-impl Asking for Question {
+impl PeerQuestion for Question {
     fn put(&mut self, client: PeerClient, head: &mut Vec<u8>) -> bool {
         let Self { view, choice, place, .. } = self;
         self.proof = view.ask(choice, place, (client.address, client.secure), head);
