@@ -69,7 +69,8 @@ impl Bench {
         let responses = Responses::new(CacheSettings::default(), arena);
         let policy = Arc::new(CachePolicy::default());
         let scope = responses.scope("", &policy);
-        let cache = SiteCache { responses: Arc::clone(&responses), policy, scope };
+        let place = [0; 16];
+        let cache = SiteCache { responses: Arc::clone(&responses), policy, scope, place };
         let caches = vec![keeps.then_some(cache); 4];
         let global = global(&server(control), Arc::clone(&responses), caches);
         let counters = Arc::new(HttpCounters::default());

@@ -418,8 +418,8 @@ fn no_answer_is_older_than_a_purge_that_was_acknowledged_or_done_there() {
 }
 
 /// Bytes of an answer, and how many different ones there are: as many as three memories hold.
-const ANSWER: usize = 16 << 10;
-const ANSWERS: usize = 700;
+const ANSWER: usize = 8 << 10;
+const ANSWERS: usize = 2600;
 
 /// The part of the content that the memories of three machines give to clients who ask for all URLs alike, in percent.
 fn hit_bytes(bed: &Bed, names: [&str; 3], asks: bool) -> usize {
@@ -433,7 +433,7 @@ fn hit_bytes(bed: &Bed, names: [&str; 3], asks: bool) -> usize {
     let machines = names.map(|name| {
         let peers = free_address();
         let line = if asks { format!("peers = \"{peers}\"\n") } else { String::new() };
-        let more = format!("{line}[shared_cache]\nlimit = \"4MiB\"\n");
+        let more = format!("{line}[shared_cache]\nlimit = \"8MiB\"\n");
         bed.machine_of(name, &origin, (&more, ""), "s", peers)
     });
     if asks {
@@ -457,8 +457,8 @@ fn hit_bytes(bed: &Bed, names: [&str; 3], asks: bool) -> usize {
         });
         100 - 100 * sent.load(Ordering::SeqCst) / (4 * each)
     };
-    ask(700);
-    ask(1500)
+    ask(2600);
+    ask(2000)
 }
 
 #[test]
