@@ -133,9 +133,8 @@ static __always_inline int tx_pass(const struct afpa_flow *flow, const struct se
 static __always_inline int leave(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				 struct afpa_flow *flow)
 {
-	enum afpa_reason reason, found = AFPA_EGRESS_TRANSLATED;
 	struct reader began = {}, reader = { .unsure = true };
-	bool stale, has_offset, within, ended, heard;
+	volatile struct leaving *seen = &work->leaving;
 	struct translation t = {};
 
 	start_reading(&began, flow, s);
@@ -152,40 +151,41 @@ static __always_inline int leave(struct __sk_buff *skb, struct work *work, const
 		is_in_namespace(skb); /* the connection was there before the programs */
 	bpf_spin_lock(&flow->lock);
 	learn_way(flow, &work->way);
-	has_offset = flow_has_offset(flow);
-	within = in_response(flow);
+	seen->has_offset = flow_has_offset(flow);
+	seen->within = in_response(flow);
 	/* The byte that the server's TCP takes next (P2), of stale segments, too. If it has moved, the client got through (P5). */
 	flow->window = s->window;
-	heard = s->flags & TCP_ACK && before(flow->kernel_received, s->ack);
-	if (heard)
+	seen->heard = s->flags & TCP_ACK && before(flow->kernel_received, s->ack);
+	if (seen->heard)
 		flow->kernel_received = s->ack;
-	stale = has_offset && s->length && before(s->seq, flow->stale_below);
-	if (stale)
+	seen->stale = seen->has_offset && s->length && before(s->seq, flow->stale_below);
+	if (seen->stale)
 		flow->acked_to_kernel = s->seq; /* the acknowledgement was lost on its way up: the next one is passed */
-	reason = stale ? AFPA_EGRESS_STALE : observe(flow, s);
-	ended = within && !in_response(flow);
-	if (!stale && awaited(flow, s))
-		found = conclude(flow, &began, &reader);
-	if (has_offset)
+	seen->reason = seen->stale ? AFPA_EGRESS_STALE : observe(flow, s);
+	seen->ended = seen->within && !in_response(flow);
+	seen->found = AFPA_EGRESS_TRANSLATED;
+	if (!seen->stale && awaited(flow, s))
+		seen->found = conclude(flow, &began, &reader);
+	if (seen->has_offset)
 		tx_translation(flow, s, &t);
 	bpf_spin_unlock(&flow->lock);
 
-	if (heard)
+	if (seen->heard)
 		afpa_admit(&s->key, rtx_clock(bpf_ktime_get_coarse_ns()));
-	if (ended)
+	if (seen->ended)
 		afpa_bypass_invalidate(&s->key);
-	if (stale) {
-		count_at(s->place, reason);
+	if (seen->stale) {
+		count_at(s->place, seen->reason);
 		return TCX_DROP;
 	}
-	if (found != AFPA_EGRESS_TRANSLATED)
-		count_at(s->place, found);
-	if (!has_offset) {
+	if (seen->found != AFPA_EGRESS_TRANSLATED)
+		count_at(s->place, seen->found);
+	if (!seen->has_offset) {
 		if (s->flags & (TCP_FIN | TCP_RST))
 			flow_remove(&s->key);
 		return TCX_NEXT;
 	}
-	count_at(s->place, reason);
+	count_at(s->place, seen->reason);
 	if (translate(skb, work, s, &t)) {
 		count_at(s->place, AFPA_TRANSLATE_FAILED);
 		return TCX_DROP;

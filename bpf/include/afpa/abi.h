@@ -299,7 +299,7 @@ struct afpa_slot {
  */
 struct afpa_page {
 	__u8 bytes[AFPA_PAGE + AFPA_PAGE_REACH];
-	__u64 sums[AFPA_PAGE_SUMS];   /* written by the programs only, see `sum_remembered`; 0: none */
+	__u64 sums[AFPA_PAGE_SUMS];   /* written by the programs only, see `afpa_sum_remembered`; 0: none */
 };
 
 /* How the kernel's own segments of a connection leave: conn/way.h. */

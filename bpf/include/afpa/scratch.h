@@ -118,6 +118,7 @@ struct sending {
 	__u8 chosen;                 /* the sender had something to send in this round */
 	__u8 begins;                 /* the transfer does, and is locked: the segment is its request */
 	__u32 offset, length;        /* bytes of the answer */
+	__u32 from, bytes;           /* those of the piece in hand: the Date's place as a whole, or nothing of it */
 	__u32 sent;                  /* segments of this round */
 };
 
@@ -137,8 +138,32 @@ struct target_walk {
 	__u32 authority;     /* "://" was seen */
 };
 
+/* What ingress has seen of a segment that goes up, under its connection's lock. As for `struct turn`: not on the stack. */
+struct rising {
+	__u8 damaged;              /* its checksum does not hold */
+	__u8 standing;             /* an `enum standing` */
+	__u8 reset;                /* it is a reset that counts */
+	__u8 ended;                /* and a transfer ended with it */
+	__u8 final, bypassed;      /* what the connection was before, and what it is now */
+	__u8 has_offset;           /* the two sides' numbers differ */
+	__u8 absorbed;             /* the kernel is not told of it */
+	__u8 taken;                /* the kernel is */
+};
+
+/* What egress has seen of a segment, likewise. */
+struct leaving {
+	__u8 has_offset;           /* the two sides' numbers differ */
+	__u8 within;               /* a response of known length was under way */
+	__u8 ended;                /* and it left to its end */
+	__u8 heard;                /* the server acknowledges something new */
+	__u8 stale;                /* bytes that the client cannot place any more */
+	__u16 reason, found;       /* two of `enum afpa_reason`: of the segment, and of the responses in it */
+};
+
 struct work {
 	struct turn turn;
+	struct rising rising;
+	struct leaving leaving;
 	struct request request;
 	struct scan scan;
 	struct passing passing;

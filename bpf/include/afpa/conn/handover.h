@@ -268,29 +268,30 @@ static __always_inline void told(struct afpa_flow *flow, const struct translatio
 static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, const struct segment *s,
 				   struct afpa_flow *flow, struct turn *turn)
 {
-	bool has_offset, absorbed, taken, ended, reset, final, bypassed, damaged = !afpa_is_sound(skb, work, s);
-	enum standing standing = STANDING_OUTSIDE;
+	volatile struct rising *seen = &work->rising;
 	enum afpa_reason why = AFPA_ANSWERED;
 	struct translation t = {};
 
+	seen->damaged = !afpa_is_sound(skb, work, s);
+	seen->standing = STANDING_OUTSIDE;
 	bpf_spin_lock(&flow->lock);
-	reset = !damaged && is_exact_reset(flow, s);
-	if (!damaged && !(s->flags & TCP_RST))
-		standing = standing_of(flow, s);
-	if (turn->ask && standing == STANDING_ACCEPTABLE)
+	seen->reset = !seen->damaged && is_exact_reset(flow, s);
+	if (!seen->damaged && !(s->flags & TCP_RST))
+		seen->standing = standing_of(flow, s);
+	if (turn->ask && seen->standing == STANDING_ACCEPTABLE)
 		why = whose_turn(flow, s);
 	if (why != AFPA_ANSWERED && turn->reason != AFPA_PASS_IN_PARTS)
 		turn->reason = why; /* goes before any other reason */
-	ended = reset && flow->flags & AFPA_FLOW_TRANSFER;
-	if (ended)
+	seen->ended = seen->reset && flow->flags & AFPA_FLOW_TRANSFER;
+	if (seen->ended)
 		flow->flags &= ~AFPA_FLOW_TRANSFER;
-	final = flow_is_final(flow);
-	has_offset = flow_has_offset(flow);
-	absorbed = standing == STANDING_ACCEPTABLE && absorbs_ack(flow, s);
-	taken = standing == STANDING_ACCEPTABLE && !absorbed;
-	if (standing == STANDING_ACCEPTABLE)
+	seen->final = flow_is_final(flow);
+	seen->has_offset = flow_has_offset(flow);
+	seen->absorbed = seen->standing == STANDING_ACCEPTABLE && absorbs_ack(flow, s);
+	seen->taken = seen->standing == STANDING_ACCEPTABLE && !seen->absorbed;
+	if (seen->standing == STANDING_ACCEPTABLE)
 		note(flow, s, turn->now);
-	if (taken) {
+	if (seen->taken) {
 		hand_over(flow, s, turn);
 		if (s->flags & TCP_FIN) {
 			flow->owner = AFPA_OWNER_CLOSING;
@@ -298,32 +299,32 @@ static __always_inline int pass_up(struct __sk_buff *skb, struct work *work, con
 		}
 	}
 	rx_translation(flow, s, &t);
-	if (taken)
+	if (seen->taken)
 		told(flow, &t);
-	if (reset)
+	if (seen->reset)
 		flow->owner = AFPA_OWNER_CLOSING;
-	bypassed = !final && flow->owner == AFPA_OWNER_BYPASSED;
+	seen->bypassed = !seen->final && flow->owner == AFPA_OWNER_BYPASSED;
 	bpf_spin_unlock(&flow->lock);
 
-	if (standing == STANDING_STALE) {
+	if (seen->standing == STANDING_STALE) {
 		count_at(s->place, AFPA_STALE_SEGMENT);
 		return TCX_DROP;
 	}
-	if (damaged)
+	if (seen->damaged)
 		turn->reason = AFPA_PASS_CHECKSUM;
-	else if (standing == STANDING_OUTSIDE && !reset)
+	else if (seen->standing == STANDING_OUTSIDE && !seen->reset)
 		turn->reason = AFPA_PASS_OUTSIDE;
-	if (ended)
+	if (seen->ended)
 		afpa_transfer_remove(&s->key);
-	if (absorbed) {
+	if (seen->absorbed) {
 		count_at(s->place, AFPA_ABSORBED_ACK);
 		return TCX_DROP;
 	}
 	count_at(s->place, turn->reason);
-	if (bypassed)
+	if (seen->bypassed)
 		count_at(s->place, AFPA_FLOW_BYPASSED);
-	if (!has_offset) {
-		if (reset)
+	if (!seen->has_offset) {
+		if (seen->reset)
 			flow_remove(&s->key);
 		return TCX_NEXT;
 	}

@@ -110,15 +110,19 @@ __noinline int afpa_take_name(struct work *work, __u32 at)
 /* First control byte (or non-ASCII one, when strict) at or after `at`: the end of a line, one hopes. */
 __noinline __u32 afpa_find_end(struct work *work, __u32 at, __u32 strict)
 {
+	__u64 foreign = -(__u64)(strict & 1) & TOP_BITS; /* without a branch, which the verifier would follow through each turn */
+
 	if (!work)
 		return AFPA_HEAD_MAX;
+	opaque(foreign);
 	for (__u32 i = 0; i < LINE_MAX; i += 8) {
-		__u64 marks;
+		__u64 word, marks;
 
 		opaque(at);
 		if (at > LAST_WORD)
 			break;
-		marks = bytes_not_text(load8(work->head + at), strict);
+		word = load8(work->head + at);
+		marks = bytes_not_text(word, false) | (word & foreign);
 		if (marks)
 			return at + first_bit(marks) / 8;
 		at += 8;

@@ -67,6 +67,9 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 	target = method_size(start, framed);
 	if (target == 0)
 		return AFPA_PASS_METHOD;
+	/* Out of memory, so that the verifier does not go on for each method by itself. */
+	request->path_length = target;
+	target = *(volatile __u32 *)&request->path_length;
 	opaque(target);
 	if (target > 8)
 		return AFPA_PASS_METHOD;
@@ -85,7 +88,7 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 			return AFPA_PASS_REQUEST_LINE;
 		hash = mix(hash, word);
 	}
-	/* Out of memory again, so that the verifier does not go on for each turn of the loop by itself. */
+	/* Likewise for each turn of the loop. */
 	size = *(volatile __u32 *)&request->path_length;
 	opaque(size);
 	if (size >= TARGET_MAX)

@@ -115,14 +115,23 @@ static __always_inline __u64 sum_piece(struct afpa_page *page, __u32 at, __u32 l
 /*
  * The same, from the page if it was computed before, for another client. With a sum the page remembers its source:
  * 27 bits of the version, the place in its quarter of the page, the length. If the page has become another
- * object's meanwhile, the version differs, and the sum is not used.
+ * object's meanwhile, the version differs, and the sum is not used. A global function: the verifier walks its ways once, and not
+ * once for each way of its caller.
  */
-static __always_inline __u32 sum_remembered(struct afpa_page *page, __u64 version, __u32 at, __u32 length)
+__noinline __u32 afpa_sum_remembered(struct afpa_page *page, __u64 version, __u32 at, __u32 length)
 {
 	const __u32 quarter = AFPA_PAGE / AFPA_PAGE_SUMS;
-	__u64 what = version << 37 | (__u64)(at % quarter) << 27 | (__u64)length << 16, known;
-	volatile __u64 *place = &page->sums[at / quarter % AFPA_PAGE_SUMS];
+	volatile __u64 *place;
+	__u64 what, known;
 
+	if (!page)
+		return 0;
+	at &= AFPA_PAGE - 1;
+	opaque(length);
+	if (length > UNIT_MAX)
+		return 0;
+	what = version << 37 | (__u64)(at % quarter) << 27 | (__u64)length << 16;
+	place = &page->sums[at / quarter % AFPA_PAGE_SUMS];
 	known = *place;
 	if (known >> 16 != what >> 16) {
 		known = what | fold(sum_piece(page, at, length));
@@ -183,6 +192,10 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (date->second != transfer->date)
 			return BUILT_GONE;
 	}
+	work->sending.from = offset;
+	work->sending.bytes = length;
+	offset = *(volatile __u32 *)&work->sending.from;
+	length = *(volatile __u32 *)&work->sending.bytes;
 	at = offset & (AFPA_PAGE - 1);
 	opaque(length);
 	if (length > UNIT_MAX)
@@ -197,7 +210,7 @@ __noinline int afpa_build_piece(struct __sk_buff *skb, struct work *work, struct
 		if (!page || index == 0)
 			return BUILT_GONE;
 		if (!work->sending.partial)
-			out.sum = fold((__u64)sum_remembered(page, transfer->version, at, length) +
+			out.sum = fold((__u64)afpa_sum_remembered(page, transfer->version, at, length) +
 				       (!date ? 0 : slot->whole.date_offset & 1 ? date->sum_odd : date->sum_even));
 		if (work->sending.last && !work->sending.rest)
 			out.flags |= work->sending.closes ? TCP_PSH | TCP_FIN : TCP_PSH;

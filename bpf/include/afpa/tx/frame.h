@@ -73,18 +73,15 @@ static __always_inline void put_digits(__u8 *text, __u32 end, __u32 number, __u3
 
 /*
  * The rest of a lifetime, which Cache-Status calls `ttl` (RFC 9211, 2.2.3), the end of that line, and the Age in the next one, into
- * `work->age`. The bytes between them are written with them, so that there is one place as in any other answer. A global
- * function: its branches would multiply with those of its callers.
+ * `work->age`. The bytes between them are written with them, so that there is one place as in any other answer.
  */
-__noinline int afpa_write_ttl_and_age(struct work *work, struct afpa_slot *slot, __u32 age)
+static __always_inline void write_ttl_and_age(struct work *work, const struct afpa_slot *slot, __u32 age)
 {
 	const char between[AFPA_BEFORE_AGE + 1] = "\r\nAge: ";
 	__u32 ttl_digits, age_digits;
 	__u8 *text;
 	__u16 sum;
 
-	if (!work || !slot)
-		return 0;
 	text = work->age.text;
 	ttl_digits = slot->ttl_digits;
 	age_digits = slot->age_digits;
@@ -97,20 +94,26 @@ __noinline int afpa_write_ttl_and_age(struct work *work, struct afpa_slot *slot,
 	work->age.second = age;
 	work->age.sum_even = sum;
 	work->age.sum_odd = (__u16)(sum << 8 | sum >> 8);
+}
+
+/* The Age of an answer of the slot, perhaps behind a `ttl`. A global function: its branches would multiply with its callers'. */
+__noinline int afpa_write_age(struct work *work, struct afpa_slot *slot, __u32 age)
+{
+	if (!work || !slot)
+		return 0;
+	if (slot->ttl_digits)
+		write_ttl_and_age(work, slot, age);
+	else
+		write_age(work, age, slot->age_digits);
 	return 0;
 }
 
 /* The text that is patched into an answer of the slot: the Date of a Unix second, or an Age, perhaps behind a `ttl`. */
 static __always_inline const struct afpa_date *date_or_age(struct work *work, struct afpa_slot *slot, __u32 value)
 {
-	__u32 digits = slot->age_digits;
-
-	if (!digits)
+	if (!slot->age_digits)
 		return date_entry(value);
-	if (slot->ttl_digits)
-		afpa_write_ttl_and_age(work, slot, value);
-	else
-		write_age(work, value, digits);
+	afpa_write_age(work, slot, value);
 	return &work->age;
 }
 
