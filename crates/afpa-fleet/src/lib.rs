@@ -13,7 +13,7 @@
 //! | `owners/`, `peers/`, `cooperation.rs` | the machines that keep an answer for all, and questions for it |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
-//! | `rollout.rs`, `driver.rs` | a configuration on its way to all machines, and the lease of whoever drives it |
+//! | `rollout.rs`, `words.rs`, `driver.rs` | a configuration on its way to all machines, in words, and the lease of whoever drives it |
 //! | `configuring.rs`, `configure.rs` | orders about it, and the conversation with the servers |
 //! | `folder.rs` | files that outlive the process |
 //! | `lease.rs` | a lease that one of all machines holds |
@@ -55,6 +55,7 @@ mod shelf;
 mod shelving;
 mod state;
 mod window;
+mod words;
 
 pub use agent::{Fleet, FleetView};
 pub use configuring::{Asked, ConfigurationLook, Outcome};

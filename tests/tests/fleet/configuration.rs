@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Client, Endpoint, Server, eventually_within};
+use afpa_tests::proxy::Raw;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -212,6 +213,36 @@ fn one_whose_errors_rise_is_rolled_back_by_itself() {
     eventually_within(SOON, "b is back", || b.runs() == Some(1));
     assert_eq!(words(&takers), all("one"));
     assert!(said(&a.server, &["fleet"]).1.contains("rolled back to revision 1"));
+}
+
+#[test]
+fn one_whose_servers_are_slow_is_rolled_back_by_itself() {
+    let Some((_nats, _application, desk, takers)) = three("rollout_p99 = \"100ms\"\n") else {
+        return;
+    };
+    let [a, b, _] = &takers;
+    let answer = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok";
+    let servers =
+        [Duration::ZERO, Duration::from_millis(300)].map(|time| Raw::answering(answer, time));
+    let [quick, slow] = servers.each_ref().map(|server| {
+        let to = server.to();
+        format!(
+            "[[site]]\nhosts = [\"*.pushed.test\"]\nlisten = [\"${{PUSHED}}\"]\nto = \"{to}\"\n"
+        )
+    });
+    a.pushes(&desk.write("shared.toml", &quick));
+    let (is_well, text) = a.push(&desk.write("shared.toml", &slow), &["--no-wait"]);
+    assert!(is_well, "{text}");
+    let status = || said(&a.server, &["top", "-n", "1", "--every", "0.1"]).1;
+    eventually_within(SOON, "it is shown", || status().contains("revision 2: the first machine"));
+    eventually_within(SOON, "b has it, and is asked", || {
+        std::thread::scope(|scope| (0..24).for_each(|_| drop(scope.spawn(|| b.word()))));
+        a.rollout()["phase"] == "back"
+    });
+    let why = a.rollout()["why"].as_str().expect("a reason").to_owned();
+    assert!(why.contains("99 of 100 answers of servers took"), "{why}");
+    eventually_within(SOON, "b is back", || b.runs() == Some(1));
+    assert!(status().contains("revision 2 of the fleet was rolled back"), "{}", status());
 }
 
 #[test]

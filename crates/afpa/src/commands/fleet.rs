@@ -6,7 +6,6 @@ use afpa_fleet::{Fate, FleetLook, MemberLook, OrderLook, PeerCounts, PeerWord, R
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-use super::fleet_configuration;
 use crate::control::Socket;
 
 /// The first and the longest time between two questions after an order.
@@ -191,7 +190,7 @@ fn summary(look: &FleetLook) -> String {
     }
     let rollout = look.configuration.as_ref().and_then(|one| one.rollout.as_ref());
     if let Some(rollout) = rollout {
-        text.push_str(&format!("\n{}", fleet_configuration::state(rollout)));
+        text.push_str(&format!("\n{rollout}"));
     }
     if let Some(counts) = look.peers {
         text.push_str(&peers(counts, look));

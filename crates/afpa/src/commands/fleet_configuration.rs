@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use afpa_config::files_of;
-use afpa_fleet::{FleetLook, LONGEST_FILES, Outcome, Phase, Rollout, Stage, Taker};
+use afpa_fleet::{FleetLook, LONGEST_FILES, Outcome, Phase, Taker};
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
@@ -58,7 +58,7 @@ pub(super) fn push(socket: &Socket, path: &Path, no_wait: bool) -> anyhow::Resul
             std::thread::sleep(ASK);
             continue;
         };
-        let state = state(&rollout);
+        let state = rollout.to_string();
         match &rollout.phase {
             Phase::Back { .. } => bail!("{state}"),
             _ if state != told => tell(&format!("{state}\n"))?,
@@ -135,28 +135,8 @@ pub(super) fn revisions(socket: &Socket, as_json: bool) -> anyhow::Result<String
             one.bytes
         ));
     }
-    text.push_str(&format!("\n{}\n", state(rollout)));
+    text.push_str(&format!("\n{rollout}\n"));
     Ok(text)
-}
-
-/// The state of a roll-out, in words.
-pub(super) fn state(rollout: &Rollout) -> String {
-    let target = rollout.target;
-    let names = rollout.chosen.join(", ");
-    let who = match rollout.stage {
-        Stage::One => format!("the first machine ({names})"),
-        Stage::Quarter => format!("a quarter of the machines ({names})"),
-        Stage::All => format!("each machine ({names})"),
-    };
-    match &rollout.phase {
-        Phase::Taking => format!("revision {target}: {who} takes it"),
-        Phase::Watching => format!("revision {target}: {who} runs it, and is watched"),
-        Phase::Done => format!("revision {target} is for all machines"),
-        Phase::Back { why } => {
-            let base = rollout.base.map_or("none".to_owned(), |base| format!("revision {base}"));
-            format!("revision {target} was rolled back to {base}: {why}")
-        }
-    }
 }
 
 /// Waits for the outcome of an order.

@@ -131,7 +131,7 @@ impl Digest<'_> {
     /// Limits that are reached, and faults that cost speed.
     fn limited(&self) -> String {
         let mut limits = Vec::new();
-        let counted: [(&[&str], &str); 7] = [
+        let counted: [(&[&str], &str); 9] = [
             (&["connections", "refused"], "connections were refused"),
             (&["access_log", "dropped"], "lines of the access log were lost"),
             (&["spans", "dropped"], "spans were lost"),
@@ -139,6 +139,8 @@ impl Digest<'_> {
             (&["mirror", "dropped"], "requests were not mirrored"),
             (&["watch", "unwatched"], "directories are not watched"),
             (&["cache", "ejections"], "objects were dropped to make room"),
+            (&["fleet", "silent"], "machines of the fleet are silent"),
+            (&["fleet", "waiting_orders"], "orders wait for the servers of the fleet"),
         ];
         for (path, what) in counted {
             if self.number(self.now, path) > 0 {
@@ -149,6 +151,10 @@ impl Digest<'_> {
             let word = |key: &str| printable(server[key].as_str().unwrap_or_default());
             limits.push(format!("{} is {}", word("server"), word("state")));
         }
+        if self.now["fleet"]["connected"] == false {
+            limits.push("no server of the fleet can be reached".to_owned());
+        }
+        limits.extend(self.now["fleet"]["rollout"].as_str().map(printable));
         let fast_path = self.now["fast_path"]["state"].as_str().unwrap_or_default();
         if fast_path.starts_with("not in use") {
             limits.push(format!("the fast path is {}", printable(fast_path)));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use afpa_fleet::{FleetView, Phase, Readings};
+use afpa_fleet::{FleetLook, FleetView, Phase, Readings};
 use afpa_proxy::observe::{BUCKETS, Histogram};
 use prometheus_client::encoding::DescriptorEncoder;
 use serde_json::{Value, json};
@@ -62,6 +62,7 @@ impl Observed {
             "wanted_revision": look.configuration.as_ref().and_then(|one| one.wanted),
             "taken_revisions": view.takes(),
             "peers": look.peers,
+            "rollout": unfinished(&look),
         })
     }
 
@@ -88,6 +89,9 @@ impl Observed {
             gauge(out, "fleet_wanted_revision", help, number(configuration.wanted), None)?;
             let phase = configuration.rollout.as_ref().map(|rollout| &rollout.phase);
             let is_back = matches!(phase, Some(Phase::Back { .. }));
+            let is_under_way = matches!(phase, Some(Phase::Taking | Phase::Watching));
+            let help = "Whether a revision is on its way to all machines";
+            gauge(out, "fleet_rolling_out", help, usize::from(is_under_way), None)?;
             let help = "Whether the last revision was rolled back";
             gauge(out, "fleet_rolled_back", help, usize::from(is_back), None)?;
             let help = "Configurations of the fleet that were taken";
@@ -129,6 +133,20 @@ impl Observed {
             ("failed", counts.failed),
         ];
         counters(out, ("fleet_orders", "Orders of the fleet by their effect"), by("effect", done))
+    }
+}
+
+/// The last roll-out in words; `None`: all machines are to run what was pushed. A reason may quote the configuration, which is not
+/// for all who may read statistics.
+fn unfinished(look: &FleetLook) -> Option<String> {
+    let rollout = look.configuration.as_ref()?.rollout.as_ref()?;
+    match rollout.phase {
+        Phase::Done => None,
+        Phase::Back { .. } => Some(format!(
+            "revision {} of the fleet was rolled back: `afpa fleet` says why",
+            rollout.target
+        )),
+        Phase::Taking | Phase::Watching => Some(rollout.to_string()),
     }
 }
 
