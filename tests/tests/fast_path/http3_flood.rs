@@ -9,6 +9,7 @@ use afpa_testkit::packet::PacketSocket;
 use afpa_testkit::{Endpoint, Random, Server, Tree, eventually};
 use afpa_tests::quic::QuicClient;
 use afpa_tests::tls::Authority;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use serde_json::json;
 
@@ -20,6 +21,8 @@ const CLIENTS: u64 = 20;
 /// Datagrams of the whole flood, and of each burst: more than a window of the program's has to have for a flood.
 const MOST: u64 = 200_000;
 const BURST: u64 = 700;
+/// The first lines of the configuration.
+const MODE: &str = "[fast_path]\nmode = \"on\"\n";
 
 /// A server with HTTP/3, and its client. `None`, said aloud: something is missing here.
 fn both(authority: &Authority, tree: &Tree) -> Option<(Lab, Server, QuicClient)> {
@@ -38,10 +41,10 @@ fn both(authority: &Authority, tree: &Tree) -> Option<(Lab, Server, QuicClient)>
     let root = tree.path().display();
     let server = Server::start(tree.path(), |launch| {
         launch.inside(lab.namespace(), Endpoint::Tcp((Bed::SERVER_V4, PORT).into()));
-        launch.fast_path("on");
+        launch.fast_path("");
         launch.written(|plain| {
             format!(
-                "{certificate}\n[http3]\nenabled = true\n[[site]]\nlisten = [\"{plain}\"]\n\
+                "{MODE}{certificate}\n[http3]\nenabled = true\n[[site]]\nlisten = [\"{plain}\"]\n\
                  tls = [\"{address}\"]\nroot = \"{root}\"\n"
             )
         });
@@ -145,21 +148,26 @@ fn clients_are_served_through_a_retry_while_first_packets_come_in_a_flood() {
     assert!(more < 40_000_000, "{more} bytes for {CLIENTS} connections");
 }
 
+/// Sends a burst that is a flood, each time it is called.
+fn bursts(lab: &Lab) -> impl Fn() {
+    let macs = lab.bed().macs().expect("both sides");
+    let socket = PacketSocket::open(Bed::DEVICE).expect("open");
+    let mut random = Random::new(Random::seed_or(444));
+    let some: Vec<_> = (0..BURST).map(|_| forged(&mut random, &macs)).collect();
+    move || {
+        // Half of them are Initials.
+        for frame in some.iter().chain(&some).chain(&some) {
+            socket.send(frame).expect("sent");
+        }
+    }
+}
+
 #[test]
 fn a_pause_ends_the_kernels_part() {
     let (tree, authority) = (Tree::new(), Authority::new());
     tree.file("hello.txt", "hello");
     let Some((lab, server, mut client)) = both(&authority, &tree) else { return };
-    let macs = lab.bed().macs().expect("both sides");
-    let socket = PacketSocket::open(Bed::DEVICE).expect("open");
-    let mut random = Random::new(Random::seed_or(444));
-    let some: Vec<_> = (0..BURST).map(|_| forged(&mut random, &macs)).collect();
-    let burst = || {
-        // Half of them are Initials.
-        for frame in some.iter().chain(&some).chain(&some) {
-            socket.send(frame).expect("sent");
-        }
-    };
+    let burst = bursts(&lab);
     eventually("the flood is answered", || {
         burst();
         packets(&server, "retry") > 0
@@ -202,4 +210,69 @@ fn a_client_that_an_order_denies_begins_no_connection() {
     let output = server.command(&["deny", "del", "10.77.64.0/18"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(client.one(&ask("after"))["status"], 200);
+}
+
+/// The kernel's part goes on with the next process, and a reload that gives up the fast path ends it, until another one takes it
+/// again. Clients are served all the time.
+#[test]
+fn the_kernels_part_follows_reloads_and_goes_on_with_the_next_process() {
+    let (tree, authority) = (Tree::new(), Authority::new());
+    tree.file("hello.txt", "hello");
+    let Some((lab, mut server, mut client)) = both(&authority, &tree) else { return };
+    let burst = bursts(&lab);
+    let mut number = 0;
+    let mut ask = || {
+        number += 1;
+        let on = format!("client {number}");
+        let order = json!({"do": "ask", "on": on, "path": "/hello.txt", "wait": 20_000});
+        assert_eq!(client.one(&order)["status"], 200, "{on}");
+    };
+    let is_answered = |server: &Server| {
+        let before = packets(server, "retry");
+        eventually("the kernel answers", || {
+            burst();
+            packets(server, "retry") > before
+        });
+    };
+    is_answered(&server);
+    ask();
+    let reload = |server: &Server, text: &str| {
+        let times = || server.log().matches("reloaded").count();
+        let before = times();
+        std::fs::write(server.configuration(), text).expect("written");
+        server.signal(Signal::HUP);
+        eventually("it is reloaded", || times() > before);
+    };
+    let text = std::fs::read_to_string(server.configuration()).expect("read");
+    reload(&server, &text);
+    is_answered(&server);
+    ask();
+    reload(&server, &text.replace(MODE, &MODE.replace("on", "off")));
+    let before = packets(&server, "retry");
+    burst();
+    ask();
+    assert_eq!(packets(&server, "retry"), before, "the workers are alone with it");
+    reload(&server, &text);
+    is_answered(&server);
+    ask();
+    let first = u64::from(server.pid());
+    let process = |server: &Server| {
+        let output = server.command(&["stats", "--json"]);
+        let stats = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
+        stats.and_then(|stats| stats["pid"].as_u64())
+    };
+    server.signal(Signal::USR2);
+    eventually("the next process takes orders", || {
+        burst();
+        process(&server).is_some_and(|now| now != first)
+    });
+    ask();
+    is_answered(&server);
+    assert!(server.wait(Duration::from_secs(90)).is_some_and(|status| status.success()));
+    is_answered(&server);
+    ask();
+    let next = process(&server).expect("a number");
+    let next = Pid::from_raw(next as i32).expect("a process id");
+    kill_process(next, Signal::TERM).expect("it is there");
+    eventually("it has ended", || process(&server).is_none());
 }

@@ -114,7 +114,7 @@ impl Launch {
         self
     }
 
-    /// Whether the kernel answers; by default `off`: the machine's own `lo` is not for tests.
+    /// Whether the kernel answers; by default `off`: the machine's own `lo` is not for tests. Empty: as the configuration says.
     pub fn fast_path(&mut self, mode: &'static str) -> &mut Self {
         self.fast_path = mode;
         self
@@ -196,7 +196,10 @@ impl Launch {
             (None, limits) => limited(limits),
             (Some(namespace), _) => within(namespace, self.program.clone().unwrap_or_else(program)),
         };
-        command.arg("serve").arg("--fast-path").arg(self.fast_path);
+        command.arg("serve");
+        if !self.fast_path.is_empty() {
+            command.arg("--fast-path").arg(self.fast_path);
+        }
         if self.written.is_none() {
             command.arg(root);
             for endpoint in &self.endpoints {

@@ -68,7 +68,7 @@ impl Server {
             // An authority asks at once.
             self.acme.begin();
         }
-        self.shield_datagrams();
+        self.shield_datagrams(config.fast_path.mode);
         self.numbers = routes.listeners;
         self.config = config;
         failures
@@ -85,12 +85,13 @@ impl Server {
         }
     }
 
-    /// Has the kernel shield the sockets of HTTP/3 that there are now.
-    fn shield_datagrams(&mut self) {
+    /// Has the kernel shield the sockets of HTTP/3 that there are now, unless it is to have no part in anything.
+    fn shield_datagrams(&mut self, mode: FastPathMode) {
         let (Some(shield), Some(keys)) = (&mut self.shield, self.engine.kernel_keys()) else {
             return;
         };
-        let sockets = self.engine.listeners().flat_map(BoundListener::udp_sockets);
+        let listeners = self.engine.listeners().filter(|_| mode != FastPathMode::Off);
+        let sockets = listeners.flat_map(BoundListener::udp_sockets);
         if let Err(error) = shield.serve(keys, sockets) {
             tracing::warn!(%error, "floods of first packets of HTTP/3 are for the workers alone");
         }
