@@ -310,12 +310,11 @@ fn the_end_of_a_connection_leaves_with_the_last_answer() {
     assert!(lines.iter().all(|line| !line.contains("MSG_MORE")), "{lines:?}");
 }
 
-/// A script is asked for with a connection of its own: it is made, registered, forgotten and closed, its sending direction ends behind
-/// the request, and nothing else is waited for than the client and the answer. The script's file is looked for once a second. nginx
-/// has fourteen calls in all.
+/// A script is asked for with a connection of its own: it is made, registered, forgotten and closed, and nothing else is waited
+/// for than the client and the answer. The script's file is looked for once a second. nginx has fourteen calls in all.
 #[test]
-fn a_script_costs_ten_calls_beside_its_two_waits() {
-    a_script_costs(true, "", 10);
+fn a_script_costs_nine_calls_beside_its_two_waits() {
+    a_script_costs(true, "", 9);
 }
 
 /// It is asked whether it is connected, an option is set, and the end of PHP's side is awaited.

@@ -2,8 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
@@ -136,50 +134,6 @@ fn a_broken_server_gives_an_error_and_never_a_mixed_answer() {
         assert_eq!(client.get("/0.php").text(), "ok");
     }
     assert!(raw.connections() <= before + 1, "{} connections more", raw.connections() - before);
-}
-
-/// PHP waits for that end behind its answer, and takes no other request meanwhile.
-#[test]
-fn on_a_unix_socket_the_end_of_a_request_comes_behind_its_last_byte() {
-    let tree = Tree::new();
-    tree.file("x.php", "<?php");
-    let folder = Tree::new();
-    let socket = folder.path().join("socket");
-    let listener = UnixListener::bind(&socket).expect("a socket");
-    // The server is another user.
-    let everyone = std::fs::Permissions::from_mode(0o777);
-    for path in [folder.path(), &socket] {
-        std::fs::set_permissions(path, everyone.clone()).expect("set");
-    }
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, mut request) = (stream.expect("a connection"), Vec::new());
-            stream.read_to_end(&mut request).expect("the whole request");
-            let content: usize = request.iter().filter(|byte| **byte == b'~').count();
-            let text = content.to_string();
-            let head = format!("Content-Type: a/b\r\nContent-Length: {}\r\n\r\n{text}", text.len());
-            stream.write_all(&[out(&head), end(0)].concat()).expect("taken");
-        }
-    });
-    let server = Server::start("/", |launch| {
-        launch.written(|listen| {
-            let (root, socket) = (tree.path().display(), socket.display());
-            format!(
-                "[[site]]\nlisten = [\"{listen}\"]\nroot = \"{root}\"\nphp = \"unix:{socket}\"\n"
-            )
-        });
-    });
-    let mut client = server.connect();
-    for _ in 0..3 {
-        assert_eq!(client.get("/x.php").text(), "0");
-        // Some of it is gathered before the server is asked, more goes on as it arrives.
-        for length in [10, 60_000, 300_000] {
-            let head =
-                format!("POST /x.php HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");
-            client.send([head.as_bytes(), &vec![b'~'; length]].concat());
-            assert_eq!(client.receive().text(), length.to_string());
-        }
-    }
 }
 
 trait UntilClose {

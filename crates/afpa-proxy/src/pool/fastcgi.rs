@@ -3,11 +3,6 @@
 //! The owner writes a request of HTTP/1.1 and reads a response of HTTP/1.1, as with [`Http2Stream`](super::Http2Stream).
 //! [`afpa_fastcgi`] speaks the protocol; this moves its bytes. Where the request is kept waiting by the socket, reading
 //! sends it, because the owner may have nothing more to write.
-//!
-//! A process of PHP that keeps no connection waits behind its answer for the end of what it is sent (`fcgi_close` of PHP), before
-//! it takes the next request. So the end of the request is the end of the sending direction: the process goes on at once, and
-//! neither reading its answer nor closing the connection wakes it. Over TCP the end would come first from here, and leave a
-//! port that rests (docs/rules/upstream.md, U2).
 
 use std::cell::RefCell;
 use std::io;
@@ -36,8 +31,6 @@ pub struct FastCgiStream {
     has_heard: bool,
     /// Bytes came behind the end of the request, or the connection has ended.
     is_over: bool,
-    /// The server knows that nothing more is sent.
-    said_end: bool,
 }
 
 /// The terms of a request beside its head.
@@ -94,7 +87,6 @@ impl FastCgiStream {
             unread: Vec::new(),
             has_heard: false,
             is_over: false,
-            said_end: false,
         }
     }
 
@@ -201,15 +193,6 @@ impl FastCgiStream {
         }
     }
 
-    /// All that was written has been sent: says so to a server that closes the connection, if it was all of the request.
-    fn say_end(&mut self, cx: &mut Context<'_>) {
-        let is_last = !self.terms.keeps && self.below.is_unix() && self.writer.is_done();
-        if is_last && !std::mem::replace(&mut self.said_end, true) {
-            // A server that has gone already has answered, or will be found to be gone.
-            let _ = self.below.poll_shutdown(cx);
-        }
-    }
-
     /// The connection will end with a reset.
     pub(super) fn reset_at_end(&self) {
         self.below.reset_at_end();
@@ -226,7 +209,6 @@ impl FastCgiStream {
                 }
             }
         }
-        self.say_end(cx);
         Poll::Ready(Ok(()))
     }
 
