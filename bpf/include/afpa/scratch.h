@@ -138,19 +138,19 @@ struct target_walk {
 	__u32 authority;     /* "://" was seen */
 };
 
-/* What ingress has seen of a segment that goes up, under its connection's lock. As for `struct turn`: not on the stack. */
+/* A segment that goes up, as it was seen under its connection's lock. As for `struct turn`: not on the stack. */
 struct rising {
 	__u8 damaged;              /* its checksum does not hold */
 	__u8 standing;             /* an `enum standing` */
 	__u8 reset;                /* it is a reset that counts */
 	__u8 ended;                /* and a transfer ended with it */
-	__u8 final, bypassed;      /* what the connection was before, and what it is now */
+	__u8 final, bypassed;      /* the connection: before the segment, and after it */
 	__u8 has_offset;           /* the two sides' numbers differ */
 	__u8 absorbed;             /* the kernel is not told of it */
 	__u8 taken;                /* the kernel is */
 };
 
-/* What egress has seen of a segment, likewise. */
+/* A segment that leaves, likewise. */
 struct leaving {
 	__u8 has_offset;           /* the two sides' numbers differ */
 	__u8 within;               /* a response of known length was under way */
