@@ -1,6 +1,5 @@
 //! Records that all machines have, for other threads: they ask, and the thread of the fleet writes.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,9 +106,10 @@ impl HeldRecord {
     /// # Errors
     /// Likewise.
     pub async fn give_back(mut self, value: Arc<str>) -> Result<(), String> {
-        self.is_over = true;
         let key = self.key.clone();
-        ask(&self.shared, |answer| Ask::Put(key, value, false, answer)).await.map(|_| ())
+        ask(&self.shared, |answer| Ask::Put(key, value, false, answer)).await?;
+        self.is_over = true;
+        Ok(())
     }
 
     /// Waits until all live machines that have records have seen what was written last, but no longer than `most`. Names
@@ -144,17 +144,15 @@ async fn ask<T>(shared: &Shared, question: impl FnOnce(Answer<T>) -> Ask) -> Res
     answered.await.unwrap_or_else(|_| Err(gone.to_owned()))
 }
 
-/// Nobody answers them now.
-pub(crate) fn refuse(asks: &mut mpsc::UnboundedReceiver<Ask>, why: &str) {
-    let mut left = VecDeque::new();
+/// Nobody answers them now. Returns the keys of records that nobody works with any more.
+pub(crate) fn refuse(asks: &mut mpsc::UnboundedReceiver<Ask>, why: &str) -> Vec<String> {
+    let mut left = Vec::new();
     while let Ok(ask) = asks.try_recv() {
-        left.push_back(ask);
-    }
-    for ask in left {
         match ask {
             Ask::Take(_, answer) => drop(answer.send(Err(why.to_owned()))),
             Ask::Put(_, _, _, answer) => drop(answer.send(Err(why.to_owned()))),
-            Ask::Leave(_) => {}
+            Ask::Leave(key) => left.push(key),
         }
     }
+    left
 }

@@ -197,18 +197,19 @@ impl Shelf {
     }
 
     /// The write of a value to a record that this process holds, which it goes on to hold, or gives back; `None`: it does not
-    /// hold it.
+    /// hold it, and does not work with it any more.
     pub fn put(
-        &self,
+        &mut self,
         key: &str,
         value: Arc<str>,
         is_held: bool,
         now: Duration,
     ) -> Option<ShelfWrite> {
         let subject = self.subject(key);
-        let slot = self.slots.get(&subject)?;
-        let revision = slot.lease.held_at(now).filter(|_| slot.is_wanted)?;
-        self.write(subject, (revision, Some(value), is_held), now)
+        let slot = self.slots.get_mut(&subject)?;
+        let revision = slot.lease.held_at(now).filter(|_| slot.is_wanted);
+        slot.is_wanted &= revision.is_some();
+        self.write(subject, (revision?, Some(value), is_held), now)
     }
 
     /// Nobody in this process works with it any more. The write by which it is given back, with the value that it has.
@@ -352,6 +353,8 @@ mod tests {
         assert_eq!(write.revision, 1);
         assert!(!a.holds(KEY, s(10)) && a.put(KEY, "x".into(), true, s(10)).is_none());
         assert!(a.renew(s(10)).is_empty(), "it does not hold it for certain");
+        let again = a.clone().take(KEY, s(15)).expect("nor does it work with it any more");
+        assert_eq!(again.revision, 1);
         b.wrote(write, 2, s(15));
         a.lost(&a.subject(KEY));
         assert!(a.take(KEY, s(15)).is_none(), "it has not looked");

@@ -43,7 +43,9 @@ impl Agent {
             if self.shared.lock().connected {
                 self.tell_of_records(Some(why.clone()));
             }
-            refuse(&mut asks, &format!("the servers of the fleet: {why}"));
+            let left = refuse(&mut asks, &format!("the servers of the fleet: {why}"));
+            let now = self.shared.now();
+            self.with_shelf(|shelf| left.iter().for_each(|key| drop(shelf.leave(key, now))));
             sleep(PAUSE).await;
         }
     }

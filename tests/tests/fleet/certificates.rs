@@ -38,14 +38,15 @@ struct Machine {
 impl Bed {
     /// `None` says SKIP.
     fn new() -> Option<Self> {
-        Self::with(90 * DAY)
+        Self::with(90 * DAY, 1, None)
     }
 
-    fn with(validity: u64) -> Option<Self> {
+    /// With certificates of so many seconds, so many servers of NATS, and a name server for the authority.
+    fn with(validity: u64, servers: usize, resolver: Option<SocketAddr>) -> Option<Self> {
         if !Pebble::is_here() {
             return None;
         }
-        let nats = Nats::start(1)?;
+        let nats = Nats::start(servers)?;
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("rights");
         let secret = folder.path().join("secret");
@@ -59,7 +60,7 @@ impl Bed {
         drop(secure);
         let looks_at = (looked_at[0], looked_at[1].port());
         let options = Options { looks_at, validity, refused_nonces: 0 };
-        let pebble = Pebble::start(options).expect("it is here");
+        let pebble = Pebble::start_with(options, resolver).expect("it is here");
         Some(Self { folder, tree, nats, pebble, looked_at })
     }
 
@@ -200,6 +201,92 @@ fn a_challenge_of_tls_is_answered_by_a_machine_that_has_not_ordered() {
     is_answered_by_another("challenge = \"tls-alpn-01\"");
 }
 
+/// The authority asks the name server of a machine that does not order. Wildcards come no other way.
+#[test]
+fn a_record_of_the_dns_is_in_the_zone_of_a_machine_that_has_not_ordered() {
+    let dns = [free_address(), free_address()];
+    let Some(bed) = Bed::with(90 * DAY, 1, Some(dns[0])) else { return };
+    let zones = |address: SocketAddr| {
+        let zone = |name: &str| {
+            let file = bed.folder.path().join(name);
+            let text = "$TTL 5\n@ SOA ns h 1 1h 15m 4w 5\n@ NS ns\nns A 127.0.0.1\n";
+            fs::write(&file, text).expect("written");
+            let file = file.display();
+            format!("[[zone]]\nname = \"{name}\"\nfile = \"{file}\"\nlisten = [\"{address}\"]\n")
+        };
+        format!("challenge = \"dns-01\"\n{}{}", zone("a.test"), zone("b.test"))
+    };
+    let other = bed.machine("other", "\"b.test\"", &zones(dns[0]), false);
+    bed.all_serve(&[&other], "b.test");
+    let orders = bed.machine("orders", "\"*.a.test\"", &zones(dns[1]), false);
+    bed.all_serve(&[&orders], "www.a.test");
+    assert_eq!((orders.has_ordered(), other.has_ordered()), (1, 1));
+    assert_eq!(bed.pebble.orders(), (2, 2));
+}
+
+/// Clients ask for a name at two machines: one orders, and the client of the other one waits for that.
+#[test]
+fn a_name_on_demand_is_ordered_once() {
+    let Some(bed) = Bed::new() else { return };
+    let more = "on_demand = [\"*.d.test\"]\n";
+    let a = bed.machine("a", "", more, true);
+    let b = bed.machine("b", "", more, false);
+    bed.all_serve(&[&a], "x.d.test");
+    bed.all_serve(&[&b], "x.d.test");
+    have_the_same(&[&a, &b], "x.d.test");
+    assert_eq!(bed.pebble.orders(), (1, 1));
+    let root = bed.pebble.root();
+    std::thread::scope(|scope| {
+        let asked = [&a, &b].map(|machine| {
+            let (bed, root) = (&bed, &root);
+            scope.spawn(move || {
+                eventually_within(ORDER, "it is served", || {
+                    bed.is_served(root, machine, "y.d.test")
+                });
+            })
+        });
+        for one in asked {
+            one.join().expect("it is served");
+        }
+    });
+    have_the_same(&[&a, &b], "y.d.test");
+    assert_eq!(bed.pebble.orders(), (2, 2));
+}
+
+/// A machine that orders and a server of NATS are killed: each name gets one certificate, and all machines have it.
+#[test]
+fn whatever_dies_a_name_has_one_certificate() {
+    let Some(mut bed) = Bed::with(90 * DAY, 3, None) else { return };
+    let witness = bed.machine("witness", "\"w.test\"", "", true);
+    bed.all_serve(&[&witness], "w.test");
+    let hosts = ["x1.test", "x2.test", "x3.test", "x4.test"];
+    let domains = hosts.map(|host| format!("\"{host}\"")).join(", ");
+    let mut machines = ["a", "b", "c"].map(|name| bed.machine(name, &domains, "", false));
+    let mut dies = 0;
+    eventually_within(ORDER, "one of them orders", || {
+        dies = machines.iter().position(|machine| machine.has_ordered() > 0).unwrap_or(3);
+        dies < 3
+    });
+    machines[dies].server.kill();
+    bed.nats.kill(0);
+    let living: Vec<_> = (0..3).filter(|number| *number != dies).collect();
+    let two: Vec<_> = living.iter().map(|number| &machines[*number]).collect();
+    for host in hosts {
+        bed.all_serve(&two, host);
+    }
+    bed.nats.run(0);
+    machines[dies].server.kill_and_restart();
+    let all: Vec<_> = machines.iter().collect();
+    for host in hosts {
+        bed.all_serve(&all, host);
+        have_the_same(&all, host);
+    }
+    let (placed, issued) = bed.pebble.orders();
+    assert_eq!(issued, 1 + hosts.len(), "{placed} were placed");
+    assert!(placed <= issued + 1, "{placed}");
+    assert_eq!(bed.pebble.accounts(), 1);
+}
+
 /// Kill -9 in the middle of an order, at several moments of it. The next machine goes on, with the same order.
 #[test]
 fn an_order_outlives_its_machine() {
@@ -239,7 +326,7 @@ fn an_order_outlives_its_machine() {
 #[test]
 fn a_renewal_is_one_order_for_all_and_a_machine_alone_is_not_forgotten() {
     // A minute: due after half of it.
-    let Some(mut bed) = Bed::with(60) else { return };
+    let Some(mut bed) = Bed::with(60, 1, None) else { return };
     let a = bed.machine("a", "\"a.test\"", "", true);
     let b = bed.machine("b", "\"a.test\"", "", false);
     bed.all_serve(&[&a, &b], "a.test");
