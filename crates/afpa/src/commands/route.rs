@@ -393,9 +393,8 @@ fn kept(cache: &SiteCache, mode: CacheMode, method: &str, fields: &[(String, Str
 fn asks_others(method: &str, fields: &[(String, String)]) -> bool {
     const NOT_WITH: [&str; 5] =
         ["authorization", "range", "if-match", "if-unmodified-since", "upgrade"];
-    let is_out = |(name, _): &(String, String)| {
-        NOT_WITH.iter().any(|out| name.eq_ignore_ascii_case(out))
-    };
+    let is_out =
+        |(name, _): &(String, String)| NOT_WITH.iter().any(|out| name.eq_ignore_ascii_case(out));
     method == "GET" && !fields.iter().any(is_out)
 }
 
