@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use afpa_dns::tsig::{Key, Signer};
-use afpa_dns::{Journal, Name, Record, Settings, Zone, Zones};
+use afpa_dns::{Journal, Name, Record, Secrets, Settings, Zone, Zones};
 use afpa_dnstap::Tap;
 use afpa_framework::Network;
 use afpa_police::{Quota, QuotaTable};
@@ -159,6 +159,11 @@ impl ZoneStore {
             state.journals.retain(|apex, _| is_there(apex));
             (state.zones, state.settings, state.limiter) = (zones, settings, limiter);
         });
+    }
+
+    /// Makes and proves cookies by these secrets from now on.
+    pub fn take_secrets(&self, secrets: Secrets) {
+        self.change(|state| state.settings.secrets = secrets);
     }
 
     /// Gives samples of answers to this tap from now on, or to none.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use afpa_testkit::aloud::say;
+use afpa_testkit::server::free_address;
 use afpa_testkit::tree::Tree;
 use afpa_testkit::{Server, eventually_within};
 use afpa_tests::quic::QuicClient;
@@ -217,4 +218,56 @@ fn a_machine_takes_the_token_of_a_retry_that_another_one_has_sent() {
     let c = bed.machine("c", &nats, &secrets[1], rate);
     let got = ask(&c).expect("it is built");
     assert_ne!(got["status"], 200, "{got}");
+}
+
+/// A question for the address of a name, with a cookie.
+fn question(cookie: &[u8]) -> Vec<u8> {
+    let head = [0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+    let name = b"\x03www\x07example\x03org\x00\x00\x01\x00\x01";
+    let length = cookie.len() as u8;
+    let option = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, length + 4, 0, 10, 0, length];
+    [&head[..], name, &option, cookie].concat()
+}
+
+#[test]
+fn a_cookie_of_dns_holds_on_any_machine() {
+    let Some(nats) = Nats::start(1) else { return };
+    let bed = Bed::new();
+    let zone = bed.folder.path().join("zone");
+    let text = "@ 60 IN SOA ns host 1 60 60 60 60\n@ 60 IN NS ns\nns 60 IN A 192.0.2.1\nwww 60 IN A 192.0.2.2\n";
+    std::fs::write(&zone, text).expect("written");
+    let readable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(bed.folder.path(), readable).expect("opened");
+    let secret = bed.secret("a");
+    let names = [free_address(), free_address(), free_address()];
+    let machine = |name: &str, dns: SocketAddr, secret: &Path| {
+        let zone = zone.display();
+        let more = format!(
+            "[dns]\nrate = 1\n[[zone]]\nname = \"example.org\"\nfile = \"{zone}\"\nlisten = [\"{dns}\"]\n"
+        );
+        bed.machine(name, &nats, secret, &more)
+    };
+    let (a, b) = (machine("a", names[0], &secret), machine("b", names[1], &secret));
+    let _c = machine("c", names[2], &bed.secret("c"));
+    share([&a, &b], 1);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a patience");
+    let mut room = [0; 512];
+    let mut ask = |to: SocketAddr, cookie: &[u8]| {
+        socket.send_to(&question(cookie), to).expect("sent");
+        let (length, from) = socket.recv_from(&mut room).ok()?;
+        // Whole, and not *ask by TCP*.
+        (from == to && room[2] & 2 == 0).then(|| room[..length].to_vec())
+    };
+    let mut made = None;
+    eventually_within(SOON, "a makes a cookie", || {
+        made = ask(names[0], &[7; 8]);
+        made.is_some()
+    });
+    let made = made.expect("an answer");
+    let cookie = &made[made.len() - 24..];
+    let [by_b, by_c] =
+        [names[1], names[2]].map(|to| (0..20).filter(|_| ask(to, cookie).is_some()).count());
+    assert_eq!(by_b, 20, "b knows it");
+    assert!(by_c < 20, "another fleet does not");
 }

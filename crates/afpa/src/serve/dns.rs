@@ -13,6 +13,7 @@ use afpa_dns::tsig::{Key, Keys};
 use afpa_dns::zone::Found;
 use afpa_dns::{Name, Record, Secrets, Settings, rtype};
 use afpa_dnstap::Sink;
+use afpa_fleet::Seeds;
 use afpa_module_dns::{
     BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
 };
@@ -32,6 +33,8 @@ pub(super) struct DnsState {
     operations: Arc<ZoneOperations>,
     /// Of cookies, for the life of the process.
     secret: [u8; 16],
+    /// Those of the fleet that are in use; their keys go before the one of this process.
+    seeds: Option<Arc<Seeds>>,
     server: Option<DnsServer>,
     keeper: Option<ZoneKeeper>,
     /// The reader of samples, by what settings.
@@ -56,7 +59,7 @@ impl Default for DnsState {
             samples: Mutex::default(),
         };
         let (secret, operations) = (random.random(), Arc::new(operations));
-        Self { store, operations, secret, server: None, keeper: None, sink: None }
+        Self { store, operations, secret, seeds: None, server: None, keeper: None, sink: None }
     }
 }
 
@@ -151,7 +154,7 @@ impl DnsState {
         });
         let settings = Settings {
             udp_size: u16::try_from(config.dns.udp_size).unwrap_or(1232),
-            secrets: Secrets::new(vec![self.secret]),
+            secrets: self.secrets(),
             keys,
         };
         let rate = u32::try_from(config.dns.rate).unwrap_or(0);
@@ -200,6 +203,23 @@ impl DnsState {
         self.take_orders(Some(&keeper));
         self.keeper = Some(keeper);
         Ok(())
+    }
+
+    /// Takes the seeds of the fleet, so that a cookie which another machine has made is good here.
+    pub(super) fn take_seeds(&mut self, seeds: Option<Arc<Seeds>>) {
+        if self.seeds == seeds {
+            return;
+        }
+        self.seeds = seeds;
+        if self.server.is_some() {
+            self.store.take_secrets(self.secrets());
+        }
+    }
+
+    fn secrets(&self) -> Secrets {
+        let keys = self.seeds.as_ref().map(|seeds| seeds.keys("cookies of DNS"));
+        let shared = keys.iter().flatten().filter_map(|key| key.first_chunk::<16>().copied());
+        Secrets::new(shared.chain([self.secret]).collect())
     }
 
     /// Gives samples to the reader that the settings name.

@@ -108,6 +108,7 @@ impl Signals {
                 }
                 _ = look.tick() => {
                     server.tls.tick(&server.config);
+                    server.dns.take_seeds(server.observed.seeds.load_full());
                     server.observed.serving.load().reread_error_pages();
                 }
                 _ = calm.tick() => server.give_back_memory(),
