@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::follower::{Log, Position};
-use crate::message::Heartbeat;
+use crate::message::{Heartbeat, MOST_MISSED};
 
 /// The time between two heartbeats.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
@@ -16,6 +16,9 @@ const SILENT: Duration = Duration::from_secs(5);
 
 /// One that was not heard for so long is asked for no answer.
 pub(crate) const PEER_SILENT: Duration = Duration::from_millis(2500);
+
+/// A heartbeat is missed after this time, before others that have just come take the fleet for known.
+const LATE: Duration = Duration::from_millis(1500);
 
 /// One that was silent for so long is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
@@ -126,8 +129,40 @@ impl Members {
                 silent: self.silence(member, now).map(|silence| silence.as_secs()),
             })
             .collect();
+        all.extend(self.by_hearsay(now));
         all.sort_by(|a, b| (&a.beat.name, &a.beat.instance).cmp(&(&b.beat.name, &b.beat.instance)));
         all
+    }
+
+    /// Names of those of which this one misses a heartbeat, and the seconds: others that have just come may never have heard
+    /// them, and would not wait for them.
+    pub fn missed(&self, now: Duration) -> Vec<(String, u64)> {
+        let silence = |member: &Member| now.saturating_sub(member.heard);
+        let is_late =
+            |member: &&Member| member.beat.instance != self.own && silence(member) >= LATE;
+        let late = self.known.values().filter(is_late);
+        let missed = late.filter(|member| !self.is_replaced(member, now));
+        missed
+            .map(|one| (one.beat.name.clone(), silence(one).as_secs()))
+            .take(MOST_MISSED)
+            .collect()
+    }
+
+    /// Those that this machine has never heard, because it came later than they fell silent: live ones name them.
+    fn by_hearsay(&self, now: Duration) -> Vec<MemberLook> {
+        let live = self.known.values().filter(|member| self.silence(member, now).is_none());
+        let is_known = |name: &str| self.known.values().any(|member| member.beat.name == *name);
+        let mut found = BTreeMap::new();
+        for (name, seconds) in live.flat_map(|member| &member.beat.missed) {
+            if found.len() < MOST && !is_known(name) {
+                found.insert(name.clone(), *seconds);
+            }
+        }
+        let look = |(name, seconds)| {
+            let beat = Heartbeat { name, ..Heartbeat::default() };
+            MemberLook { beat, is_own: false, silent: Some(seconds) }
+        };
+        found.into_iter().map(look).collect()
     }
 
     /// How far they are with the order at a place.
@@ -276,6 +311,27 @@ mod tests {
         assert_eq!(silent(&members, 9), [("b".to_owned(), 9)]);
         members.heard(beat("a-1", 2, 5), seconds(3601));
         assert_eq!(members.count(seconds(3601)), (1, 0), "forgotten");
+    }
+
+    #[test]
+    fn one_that_has_just_come_hears_of_silent_ones() {
+        let mut b = Members::new("b-1".to_owned());
+        b.listen(true, seconds(0));
+        b.heard(beat("x-1", 1, 5), seconds(0));
+        b.heard(beat("b-1", 1, 5), seconds(9));
+        assert!(b.missed(seconds(1)).is_empty());
+        assert_eq!(b.missed(seconds(2)), [("x".to_owned(), 2)], "it is live yet");
+        let mut a = Members::new("a-2".to_owned());
+        a.listen(true, seconds(9));
+        a.heard(beat("a-2", 1, 5), seconds(9));
+        a.heard(Heartbeat { missed: b.missed(seconds(9)), ..beat("b-1", 2, 5) }, seconds(9));
+        let standing = a.standing(Log::Purges, &ORDER, seconds(12));
+        assert_eq!(standing.silent, [("x".to_owned(), 9)]);
+        assert_eq!((standing.is_done(), a.count(seconds(12))), (false, (2, 1)));
+        assert!(a.missed(seconds(10)).is_empty(), "it does not say what it does not know");
+        // It is back, also as another process.
+        a.heard(beat("x-2", 1, 5), seconds(12));
+        assert!(a.standing(Log::Purges, &ORDER, seconds(12)).is_done());
     }
 
     #[test]

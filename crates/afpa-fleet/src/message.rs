@@ -14,6 +14,9 @@ const LONGEST: usize = 64 * 1024;
 /// Characters of a name or a word in a heartbeat.
 const LONGEST_WORD: usize = 128;
 
+/// Other machines in a heartbeat.
+pub(crate) const MOST_MISSED: usize = 64;
+
 /// Bytes of a reason.
 const LONGEST_REASON: usize = 1024;
 
@@ -133,7 +136,10 @@ pub struct Heartbeat {
     pub refused: Option<Refused>,
     /// Its answers since it runs that revision.
     pub load: Load,
-    /// The last four, sealed: proof.rs.
+    /// Machines of which it misses a heartbeat, and the seconds: one that has just come does not know them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<(String, u64)>,
+    /// The words about configurations, sealed: proof.rs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sealed: Option<String>,
     /// It answers questions of other machines.
@@ -197,9 +203,11 @@ impl Heartbeat {
         let beat: Self = serde_json::from_slice(bytes).map_err(|_| NotUnderstood)?;
         let words = [&beat.instance, &beat.name, &beat.region, &beat.version, &beat.configuration];
         let fits = |word: &&String| word.len() <= LONGEST_WORD && !word.contains(char::is_control);
+        let are_names = beat.missed.len() <= MOST_MISSED
+            && beat.missed.iter().all(|(name, _)| !name.is_empty() && fits(&name));
         let reason = beat.refused.as_ref().map_or("", |refused| &refused.why);
         let is_reason = reason.len() <= LONGEST_REASON && !reason.contains(char::is_control);
-        match words.iter().all(fits) && is_reason && !beat.instance.is_empty() {
+        match words.iter().all(fits) && are_names && is_reason && !beat.instance.is_empty() {
             true => Ok(beat),
             false => Err(NotUnderstood),
         }
@@ -244,6 +252,8 @@ mod tests {
             "{\"instance\":\"a\",\"name\":\"\\u001b[2J\"}".to_owned(),
             format!("{{\"instance\":\"a\",\"name\":\"{}\"}}", "x".repeat(129)),
             format!("{{\"instance\":\"a\",\"x\":\"{}\"}}", "x".repeat(LONGEST)),
+            "{\"instance\":\"a\",\"missed\":[[\"\\u001b[2J\",1]]}".to_owned(),
+            format!("{{\"instance\":\"a\",\"missed\":[[\"b\",1]{}]}}", ",[\"c\",2]".repeat(64)),
             "{\"instance\":\"a\",\"refused\":{\"revision\":1,\"why\":\"\\u001b[2J\"}}".to_owned(),
         ] {
             assert_eq!(Heartbeat::decode(bytes.as_bytes()), Err(NotUnderstood), "{bytes:.60}");

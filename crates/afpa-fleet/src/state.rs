@@ -294,6 +294,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.lock();
         state.beat.number += 1;
+        state.beat.missed = state.members.missed(now);
         let beat = state.beat.clone();
         // Its own word needs no proof; where it takes configurations, those of others about it do.
         state
