@@ -35,7 +35,7 @@ const LEARNT: f64 = 0.99;
 /// Names are learnt within this, while the server's core is full. Its share is looked at after each lesson.
 const LEARNING: Duration = Duration::from_secs(150);
 const LESSON: Duration = Duration::from_millis(750);
-/// The share after this time is printed as well.
+/// The moment of an early look at that.
 const EARLY: Duration = Duration::from_secs(30);
 /// An AFPA that was stopped has looked at its zones again within this.
 const AWAKE: Duration = Duration::from_secs(5);
