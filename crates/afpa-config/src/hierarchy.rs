@@ -31,6 +31,7 @@ use crate::php::{INDEX, Php, seen_root};
 use crate::places::Place;
 use crate::rules::server_addresses;
 use crate::settings::Section;
+use crate::traps::has_escape;
 use crate::units::Listen;
 
 /// The paper's hierarchy as it was configured, with every default filled in.
@@ -573,6 +574,10 @@ pub(crate) fn conditions(behaviour: &Behaviour) -> Conditions {
 fn replacement(prefix: &str, new: &str) -> Rewrite {
     if is_target(new) {
         return Rewrite::Target(new.into());
+    }
+    if has_escape(new) {
+        // Escapes are for the target of the request, and not for the path, in which they would be escaped once more.
+        return Rewrite::Target(format!("{new}{{rest}}").into());
     }
     let (strip, head) = match (prefix.strip_suffix('/'), new.strip_suffix('/')) {
         (Some(prefix), Some(new)) => (prefix.len(), new),

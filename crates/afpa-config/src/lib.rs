@@ -64,6 +64,7 @@ mod suggest;
 mod table;
 mod tls;
 mod tls_files;
+mod traps;
 mod units;
 mod users;
 mod variables;

@@ -12,6 +12,7 @@ use crate::idle;
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
 use crate::settings::{Instance, Settings};
 use crate::suggest;
+use crate::traps;
 use crate::units::Listen;
 
 /// Contradictions within the hierarchy, of which these routes were made with these conflicts; looks at nothing else.
@@ -31,6 +32,7 @@ pub(crate) fn consistency(
     if conflicts.is_empty() {
         checks.reached(&routes.hierarchy, &routes.router);
         checks.findings.extend(idle::warnings(config, settings, &routes.hierarchy));
+        checks.findings.extend(traps::warnings(config, settings));
     }
     for conflict in conflicts {
         let finding = checks.conflict(&routes.hierarchy, conflict);

@@ -1,0 +1,57 @@
+//! Values that are valid, and mean something else than they seem to.
+
+use super::*;
+
+#[test]
+fn paths_and_patterns_that_mean_something_else_are_told_with_their_line() {
+    let site = "[[site]]\nroot = \"/\"\n";
+    let path = |lines: &str| format!("{site}[[site.path]]\n{lines}\nstatus = 410\n");
+    let content = |lines: &str| {
+        let group = format!("[[site.path.content]]\n{lines}\nstatus = 410\n");
+        format!("{site}[[site.path]]\nprefix = \"/\"\n{group}")
+    };
+    for (text, line, remedy) in [
+        (path("prefix = \"/a%20b/\""), 4, "write \"/a b/\""),
+        (path("prefix = \"/a?b=1/\""), 4, "if_query"),
+        (path("prefix = \"/a/\"\nif_path = [\"/a/b%3b*\"]"), 5, "write \"/a/b;*\""),
+        (path("prefix = \"/a/\"\nif_path = [\"/a/*.x*y\"]"), 5, "write '~^/a/.*\\.x.*y$'"),
+        (content("if_query = { \"a%5B%5D\" = \"1\" }"), 6, "write \"a[]\""),
+        (content("if_query = { a = \"x%20y\" }"), 6, "write \"x y\""),
+        (content("if_headers = { User-Agent = \"A*B*\" }"), 6, "write '~^A.*B'"),
+        (content("if_cookies = { a = \"*b*c\" }"), 6, "write '~b.*c$'"),
+    ] {
+        let warnings = parsed(&text).expect("it is valid").warnings;
+        let found = warnings.iter().find(|one| one.remedy.contains(remedy));
+        let found = found.unwrap_or_else(|| panic!("{text}: {warnings:?}"));
+        let Location::File(span) = &found.location else { panic!("{text}: {found:?}") };
+        assert_eq!(text[..span.start].lines().count(), line, "{text}");
+    }
+    for text in [
+        path("prefix = \"/a b/100%/\""),
+        path("prefix = \"/a/\"\nif_path = ['~^/a/%20?*x']"),
+        content("if_query = { a = '~%20', b = \"*b*\" }\nif_headers = { User-Agent = \"*bot*\" }"),
+    ] {
+        let warnings = parsed(&text).expect("it is valid").warnings;
+        assert_eq!(warnings.len(), 0, "{text}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_rewrite_with_escapes_is_the_target_that_it_shows() {
+    let rewrite = |prefix: &str, new: &str| {
+        let to = "to = \"127.0.0.1:3000\"";
+        let path = format!("[[site.path]]\nprefix = \"{prefix}\"\n{to}\nrewrite = \"{new}\"\n");
+        let config = parsed(&format!("[[site]]\n{path}")).unwrap().config;
+        let hierarchy = Hierarchy::of(&config, &mut |_| 0);
+        hierarchy.table.sites[0].paths[0].contents[0].rewrite.clone()
+    };
+    let target = |text: &str| Some(afpa_router::Rewrite::Target(text.into()));
+    assert_eq!(rewrite("/old/", "/a%20b/"), target("/a%20b/{rest}"));
+    assert_eq!(rewrite("/old/", "/a%2Fb/"), target("/a%2Fb/{rest}"));
+    let plain = |head: &str| {
+        let head = head.as_bytes().to_vec();
+        Some(afpa_router::Rewrite::Prefix { strip: "/old".len(), head })
+    };
+    assert_eq!(rewrite("/old/", "/a b/"), plain("/a b"));
+    assert_eq!(rewrite("/old/", "/100%/"), plain("/100%"));
+}
