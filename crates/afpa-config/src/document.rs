@@ -111,13 +111,17 @@ pub(crate) fn parse(text: &str) -> Result<Table, Vec<Finding>> {
     if errors.is_empty() {
         return Ok(convert_table(table.get_ref()));
     }
-    Err(errors.iter().map(syntax_error).collect())
+    Err(errors.iter().map(|error| syntax_error(text, error)).collect())
 }
 
-fn syntax_error(error: &toml::de::Error) -> Finding {
-    let location = error.span().map_or(Location::Nowhere, Location::File);
+fn syntax_error(text: &str, error: &toml::de::Error) -> Finding {
+    let span = error.span();
+    let before = span.as_ref().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let location = span.map_or(Location::Nowhere, Location::File);
     let cause = error.message().lines().collect::<Vec<_>>().join(", ");
-    let remedy = if cause.contains("duplicate key") {
+    let remedy = if cause.contains("duplicate key") && before.ends_with("[[") {
+        "sections within it, such as [[site.path]] of [[site]], stand behind it: move them there"
+    } else if cause.contains("duplicate key") {
         "keep one of the two"
     } else {
         "this is not TOML: settings are written `name = value`, text stands in double quotes"

@@ -202,7 +202,10 @@ pub(crate) fn gather<T>(
 }
 
 pub(crate) fn path_rule(text: &str) -> Result<String, Unfit> {
-    if text.is_empty() || text.contains('\0') {
+    if text.contains('\0') {
+        return Err(Unfit::new("no path has the character \\u0000", "remove it"));
+    }
+    if text.is_empty() {
         return Err(Unfit::new("an empty text is not a path", "write a path in double quotes"));
     }
     Ok(text.to_owned())

@@ -61,6 +61,10 @@ const DECIDING: [&str; 11] = [
 ];
 
 fn name_of(name: &str) -> Result<String, Unfit> {
+    if name.contains('*') {
+        let cause = format!("\"{name}\" has a star, which stands for nothing here");
+        return Err(Unfit::new(cause, "name each field"));
+    }
     if !is_token(name.as_bytes()) {
         let cause = format!("\"{name}\" is not a field name");
         return Err(Unfit::new(cause, "use letters, digits and hyphens: X-Frame-Options"));

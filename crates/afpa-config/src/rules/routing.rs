@@ -175,6 +175,13 @@ pub(crate) fn prefix(text: &str) -> Result<String, Unfit> {
 /// The path that takes the place of another, or of its prefix.
 pub(crate) fn rewrite(text: &str) -> Result<String, Unfit> {
     no_variable_of_others(text)?;
+    if text.starts_with("http://") || text.starts_with("https://") {
+        let cause = format!("\"{text}\" is no path");
+        return Err(Unfit::new(
+            cause,
+            "write `redirect` to send clients there, or `to` for its server",
+        ));
+    }
     if !text.contains(['{', '?']) {
         return prefix(text);
     }

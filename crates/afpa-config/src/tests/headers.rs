@@ -48,6 +48,7 @@ fn what_would_break_an_answer_is_refused_with_line_and_remedy() {
         ("[[site.header]]\nset = { Content-Length = \"3\" }", 4, "frames the message"),
         ("[[site.header]]\nremove = [\"Transfer-Encoding\"]", 4, "frames the message"),
         ("[[site.header]]\nset = { \"X A\" = \"3\" }", 4, "is not a field name"),
+        ("[[site.header]]\nremove = [\"X-*\"]", 4, "has a star, which stands for nothing here"),
         ("[[site.header]]\nset = { X-A = \"3\\r\\nX-B: 4\" }", 4, "line break"),
         ("[[site.header]]\nset = { X-A = \"\" }", 4, "is empty"),
         (

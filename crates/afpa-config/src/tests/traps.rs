@@ -55,3 +55,15 @@ fn a_rewrite_with_escapes_is_the_target_that_it_shows() {
     assert_eq!(rewrite("/old/", "/a b/"), plain("/a b"));
     assert_eq!(rewrite("/old/", "/100%/"), plain("/100%"));
 }
+
+#[test]
+fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
+    let behind = refused("[[site.path]]\nprefix = \"/\"\n[[site]]\nroot = \"/\"\n");
+    assert!(behind.contains("afpa.toml:3:3: error: duplicate key"), "{behind}");
+    assert!(behind.contains("stand behind it: move them there"), "{behind}");
+    let site = "[[site]]\n[[site.path]]\nprefix = \"/\"\n";
+    let rewrite = refused(&format!("{site}rewrite = \"https://b.example/\"\n"));
+    assert!(rewrite.contains("write `redirect` to send clients there"), "{rewrite}");
+    let nul = refused("[[site]]\nroot = \"/a\\u0000\"\n");
+    assert!(nul.contains("no path has the character \\u0000"), "{nul}");
+}
