@@ -16,7 +16,7 @@ pub(crate) fn answer(
     pattern: Option<(&str, bool)>,
 ) -> Result<Group, String> {
     let url = directive.words.last().map_or("", |url| url);
-    if let Some((text, any_case)) = pattern.filter(|_| has_groups(url)) {
+    if let Some((text, any_case)) = pattern.filter(|(text, _)| has_groups_of(url, text)) {
         let code = directive.word(0).parse().unwrap_or(302);
         if !matches!(code, 301 | 302 | 303 | 307 | 308) {
             return Err("fixed answers have no variables".to_owned());
@@ -83,6 +83,15 @@ fn has_groups(url: &str) -> bool {
         .any(|rest| rest.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Whether a URL has groups by their numbers, or by their names in an expression.
+fn has_groups_of(url: &str, expression: &str) -> bool {
+    let names = expression.split("(?<").chain(expression.split("(?P<")).skip(1);
+    let mut names = names.filter_map(|rest| rest.split_once('>')).map(|(name, _)| name);
+    has_groups(url)
+        || names
+            .any(|name| url.contains(&format!("${name}")) || url.contains(&format!("${{{name}}}")))
+}
+
 /// A redirect with groups of an expression, for the paths that it fits.
 fn by_groups(
     facts: &Facts<'_>,
@@ -95,25 +104,35 @@ fn by_groups(
         Some(start) => (start, "{query}"),
         None => (url, ""),
     };
+    let (origin, start) = origin(facts, start)?;
     let start = rewrites::with_groups(start, text)
         .ok_or("its URL has variables that AFPA has not (docs/rewrites.md)")?;
-    // The braces are those of groups.
+    // The braces are those of groups, and the origin is known to be one.
     let bare = start.replace(['{', '}'], "");
-    let host = start.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or(""));
-    if host.contains('{') {
-        return Err("AFPA lets no client choose a host".to_owned());
-    }
+    let bare = if origin.is_empty() { bare } else { format!("http://host{bare}") };
     redirect(facts, code, &bare, None)?;
     let mut group = Group {
         conditions: vec![rewrites::condition(text, any_case)?],
         pattern: Some((text.to_owned(), any_case)),
         ..Group::default()
     };
-    group.action.push(format!("redirect = {}", quoted(&format!("{start}{query}"))));
+    group.action.push(format!("redirect = {}", quoted(&format!("{origin}{start}{query}"))));
     if code != 308 {
         group.action.push(format!("redirect_status = \"{code}\""));
     }
     Ok(group)
+}
+
+/// Scheme and host of a URL with AFPA's variables, and the rest of the URL as it is.
+fn origin<'u>(facts: &Facts<'_>, url: &'u str) -> Result<(String, &'u str), String> {
+    let split = url.split_once("://").filter(|(scheme, _)| !scheme.contains('/'));
+    let Some((scheme, behind)) = split else { return Ok((String::new(), url)) };
+    let end = behind.find(['/', '?']).unwrap_or(behind.len());
+    let (host, rest) = behind.split_at(end);
+    if has_groups(host) {
+        return Err("AFPA lets no client choose a host".to_owned());
+    }
+    target(facts, &format!("{scheme}://{host}"), None).map(|origin| (origin, rest))
 }
 
 /// A redirect; `rest` is what `$1` stands for.

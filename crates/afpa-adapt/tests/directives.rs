@@ -94,6 +94,25 @@ fn redirects_and_answers() {
         &["prefix = \"/old/\"", "redirect = \"/new/{rest}{query}\""],
         None,
     );
+    for (lines, url) in [
+        (
+            "location ~ ^/u/(?<id>\\d+)/(.*)$ { return 301 https://$host/user/$id?x=$2; }",
+            "https://{host}/user/{id}?x={2}",
+        ),
+        ("location ~ ^/u/(?<id>\\d+)$ { return 301 /user/$id; }", "/user/{id}"),
+        (
+            "location ~ ^/u/(.*)$ { return 302 /l/$1?to=http://b.example/; }",
+            "/l/{1}?to=http://b.example/",
+        ),
+        ("rewrite ^/u/(\\d+)$ $scheme://$host/user/$1 permanent;", "http://{host}/user/{1}{query}"),
+    ] {
+        becomes(lines, &[&format!("redirect = \"{url}\"")], None);
+    }
+    becomes(
+        "location ~ ^/u/(.*)$ { return 301 https://$1.example/; }",
+        &["status = 501"],
+        Some(Kind::Refused),
+    );
     becomes("rewrite ^/old$ /new redirect;", &["exact = true", "redirect = \"/new{query}\""], None);
     becomes(
         "rewrite ^/a/(\\d+)$ /a/1$1 last;",

@@ -56,7 +56,25 @@ fn read(path: &Path) -> Result<String, String> {
     if !found.is_file() || found.len() > LONGEST {
         return Err("this is no file of at most 16 MiB".to_owned());
     }
-    fs::read_to_string(path).map_err(|error| error.to_string())
+    fs::read(path).map_err(|error| error.to_string()).and_then(text_of)
+}
+
+/// The text of a file. As for nginx, comments may be in any charset.
+fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error.into_bytes(),
+    };
+    let mut text = String::with_capacity(bytes.len());
+    for (number, line) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
+        let line = String::from_utf8_lossy(line);
+        if line.contains(char::REPLACEMENT_CHARACTER) && !line.trim_start().starts_with('#') {
+            let why = "is not in UTF-8; convert the file: iconv -f latin1 -t utf-8 FILE";
+            return Err(format!("line {number} {why}"));
+        }
+        text.push_str(&line);
+    }
+    Ok(text)
 }
 
 /// The files of an `include`, with their texts.
@@ -85,4 +103,17 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| {
         format!("cannot write {}; name a file that does not exist", path.display())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_may_be_in_any_charset_and_nothing_else() {
+        let text = text_of(b"a;\n  # \xfcber\nb \"\xc3\xbc\";\n".to_vec());
+        assert_eq!(text.as_deref(), Ok("a;\n  # \u{fffd}ber\nb \"\u{fc}\";\n"));
+        let refused = text_of(b"a;\n# \xfc\nroot /\xfc;\n".to_vec());
+        assert!(refused.is_err_and(|why| why.starts_with("line 3 is not in UTF-8")));
+    }
 }
