@@ -72,11 +72,8 @@ pub use members::{MemberLook, Members, Standing};
 pub use message::{Envelope, Heartbeat, NotUnderstood, Order, PeerWord, Refused};
 pub use orders::{Fate, Full, Orders, Queued};
 pub use owners::{Decision, Footing, Heat, Hot, Owner, Roster, Shed};
-pub use records::{HeldRecord, Records};
-pub use peers::{
-    ANSWER, Asking, Choice, Peer, PeerCounts, PeerKey, PeersView, Proof, QUESTION, Question, Serving,
-};
 pub use peers::{ANSWER, Asking, Peer, PeerCounts, PeerKey, Proof, QUESTION, Question, Serving};
+pub use records::{HeldRecord, Records};
 pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};
 pub use settings::{Credentials, FleetSettings, NotCredentials};
