@@ -1,5 +1,6 @@
 //! Findings about a configuration, and how they are shown: location, line, caret, cause, remedy.
 
+use std::cmp::Reverse;
 use std::fmt::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -133,13 +134,14 @@ impl Source {
     }
 
     /// Remembers a value of which no message may tell, and how it is written. One of fewer than three bytes would stand
-    /// in every message.
+    /// in every message, and so would the words of a text, unless they look like keys.
     pub(crate) fn add_secret(&mut self, value: &str, written: &str) {
-        let parts = value.split(|c: char| c.is_whitespace() || c == ',').chain([value]);
-        for part in parts.filter(|part| part.len() > 2) {
+        let parts =
+            value.split(|c: char| c.is_whitespace() || c == ',').filter(|part| is_key(part));
+        for part in parts.chain([value].into_iter().filter(|value| value.len() > 2)) {
             self.secrets.push((part.to_owned(), written.to_owned()));
         }
-        self.secrets.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        self.secrets.sort_by_key(|(value, _)| Reverse(value.len()));
         self.secrets.dedup();
     }
 
@@ -148,25 +150,34 @@ impl Source {
         // The variable that has made a value stands in its place already.
         if value.len() > 2 && !self.secrets.iter().any(|(secret, _)| value.contains(secret)) {
             self.secrets.push((value.to_owned(), "...".to_owned()));
-            self.secrets.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+            self.secrets.sort_by_key(|(value, _)| Reverse(value.len()));
         }
     }
 
     /// A text for people: in the place of each secret it has the variable that stands for it.
     pub fn hide(&self, text: String) -> String {
-        let hidden = |text: String, (value, written): &(String, String)| {
-            let Some(at) = find_ignoring_case(&text, value) else { return text };
-            let mut hidden = String::with_capacity(text.len());
-            let (mut rest, mut at) = (text.as_str(), Some(at));
-            while let Some(begin) = at {
-                hidden.push_str(rest.get(..begin).unwrap_or_default());
-                hidden.push_str(written);
-                rest = rest.get(begin + value.len()..).unwrap_or_default();
-                at = find_ignoring_case(rest, value);
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        for (value, written) in &self.secrets {
+            let mut from = 0;
+            while let Some(at) = text.get(from..).and_then(|rest| find_ignoring_case(rest, value)) {
+                let begin = from + at;
+                found.push((begin..begin + value.len(), written));
+                let first = text.get(begin..).and_then(|rest| rest.chars().next());
+                from = begin + first.map_or(1, char::len_utf8);
             }
-            hidden + rest
-        };
-        self.secrets.iter().fold(text, hidden)
+        }
+        // In front those that begin first, and of these the longest.
+        found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
+        let (mut hidden, mut end) = (String::with_capacity(text.len()), 0);
+        for (range, written) in found {
+            // What overlaps is hidden, too.
+            if range.start >= end {
+                hidden.push_str(text.get(end..range.start).unwrap_or_default());
+                hidden.push_str(written);
+            }
+            end = end.max(range.end);
+        }
+        hidden + text.get(end..).unwrap_or_default()
     }
 
     /// The name and the text of each file.
@@ -305,6 +316,12 @@ impl ConfigError {
 }
 
 /// The place of a text within another one; letters of ASCII may have another case, as those of hosts have.
+/// Whether a word of a longer text may be a key or a password, and no word of a language.
+fn is_key(word: &str) -> bool {
+    let is_mixed = || word.chars().skip(1).any(char::is_uppercase);
+    word.len() > 5 && (word.contains(|c: char| c.is_ascii_digit()) || is_mixed())
+}
+
 fn find_ignoring_case(text: &str, wanted: &str) -> Option<usize> {
     let windows = text.as_bytes().windows(wanted.len());
     let found = windows.enumerate().filter(|(_, w)| w.eq_ignore_ascii_case(wanted.as_bytes()));
@@ -371,6 +388,23 @@ mod tests {
         let source = Source::new("f", "é = [1,\n 2]");
         let text = source.render(&[Finding::warning(Location::File(5..11), "odd", "")]);
         assert_eq!(text, "f:1:5: warning: odd\n  |\n1 | é = [1,\n  |     ^^^\n");
+    }
+
+    #[test]
+    fn words_of_a_text_that_no_message_may_tell_are_left_where_messages_have_them() {
+        let mut source = Source::new("f", "");
+        source.add_secret("The file error 404 hunter12 X", "${file:a}");
+        source.add_secret("file:a", "${file:b}");
+        let hide = |text: &str| source.hide(text.to_owned());
+        assert_eq!(hide("LimitNOFILE: the file, error 404"), "LimitNOFILE: the file, error 404");
+        assert_eq!(hide("a HUNTER12b"), "a ${file:a}b");
+        assert_eq!(hide("-The file error 404 hunter12 X-"), "-${file:a}-");
+        assert_eq!(hide("hunter12 file:a"), "${file:a} ${file:b}");
+        let mut source = Source::new("f", "");
+        for (value, written) in [("abc", "1"), ("bcdé", "2"), ("dé", "3")] {
+            source.add_secret(value, written);
+        }
+        assert_eq!(source.hide("xabcdéz abé".to_owned()), "x1z abé");
     }
 
     #[test]
