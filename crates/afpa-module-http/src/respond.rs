@@ -409,15 +409,16 @@ fn page_head(status: Status, length: usize) -> afpa_http::head::HeadBuilder {
         .content_length(length as u64)
 }
 
-/// The fields of every 206 (RFC 9110 section 15.3.7).
+/// The fields of every 206: those of a 200, without the ones about its content (RFC 9110 section 15.3.7).
 fn partial(header: &HttpHeader, variant: &Variant) -> afpa_http::head::HeadBuilder {
     let coded = variant.coding != afpa_http::Coding::Identity;
-    ResponseHead::build(Status::PARTIAL_CONTENT)
+    let head = ResponseHead::build(Status::PARTIAL_CONTENT)
         .last_modified(header.last_modified)
         .field("ETag", variant.etag.as_bytes())
         .field("Accept-Ranges", "bytes")
         .field_if("Vary", header.varies().then_some("Accept-Encoding"))
-        .field_if("Content-Encoding", coded.then(|| variant.coding.token()))
+        .field_if("Content-Encoding", coded.then(|| variant.coding.token()));
+    header.fields.iter().fold(head, |head, (name, value)| head.field(name, value))
 }
 
 /// A random boundary, from the keys of a new hasher, so that no file can be made to contain it.

@@ -220,6 +220,31 @@ fn every_kind_of_answer_has_the_fields() {
     }
 }
 
+/// RFC 9110 section 15.3.7: Cache-Control, Expires and their like are those of the whole.
+#[test]
+fn parts_of_a_file_have_the_fields_of_the_whole() {
+    let tree = tree();
+    let server = serve(
+        &tree,
+        "headers = { Cache-Control = \"max-age=60\", X-File = \"1\" }\n\
+         [[site.filter]]\nprefix = \"/a.css\"\nheaders = { X-Filter = \"1\", X-File = \"2\" }\n\
+         [[site.header]]\nstatus = [206]\nset = { X-Filter = \"part\" }\n",
+    );
+    let mut both = Both::to(&server);
+    let etag = server.get("/a.css").field("etag").expect("an ETag").to_owned();
+    for (range, filter) in [("", "1"), ("bytes=0-1", "part"), ("bytes=0-0,2-2", "part")] {
+        let lines = [("range", range)];
+        let lines = if range.is_empty() { &[][..] } else { &lines };
+        for by in both.ask("GET", "/a.css", lines) {
+            assert_eq!(by.status, if range.is_empty() { 200 } else { 206 }, "{by:?}");
+            assert_eq!(values(&by, "cache-control"), ["max-age=60"], "{by:?}");
+            assert_eq!(values(&by, "x-file"), ["2"], "{by:?}");
+            assert_eq!(values(&by, "x-filter"), [filter], "{by:?}");
+            assert_eq!(by.field("etag"), Some(&*etag), "{by:?}");
+        }
+    }
+}
+
 #[test]
 fn conditions_levels_and_requests_to_servers() {
     let ((app, _), tree) = (app(), tree());
