@@ -785,6 +785,40 @@ fn a_websocket_opens_behind_it() {
     assert!(asked.iter().all(|head| field(head, "Upgrade") == "-"), "{asked:?}");
 }
 
+/// A 101 is an answer as others are: cookies of the server that has consented, of the group and changed fields are on it.
+#[test]
+fn a_websocket_has_the_cookies_and_the_fields_of_other_answers() {
+    let (app, tree, portal) = (app(), tree(), portal());
+    let server = serve(
+        &tree,
+        &format!(
+            "to = \"{}\"\naffinity = \"cookie\"\nrequest_id = \"on\"\n{}\n[[site.header]]\n\
+             set = {{ X-A = \"1\" }}\n[[site.header]]\n\
+             status = [200]\nset = {{ X-B = \"1\" }}\n",
+            app.to(),
+            auth(&portal.to())
+        ),
+    );
+    let mut client = server.connect();
+    client.send(
+        "GET /app/chat HTTP/1.1\r\nHost: a\r\nCookie: session=fresh\r\nConnection: upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    );
+    let said = String::from_utf8(client.take_all()).expect("text");
+    let (head, behind) = said.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 101 "), "{said}");
+    assert!(behind.starts_with("user "), "{said}");
+    let lines: Vec<String> = head.lines().map(str::to_ascii_lowercase).collect();
+    let has = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
+    assert_eq!(has("set-cookie: a=1"), 1, "{said}");
+    assert_eq!(has("set-cookie: b=2; secure"), 1, "{said}");
+    assert_eq!(has("set-cookie: afpa="), 1, "{said}");
+    assert_eq!((has("x-a: 1"), has("x-b:"), has("x-request-id: ")), (1, 0, 1), "{said}");
+    assert_eq!((has("connection: upgrade"), has("upgrade: websocket")), (1, 1), "{said}");
+    assert_eq!(has("sec-websocket-accept: "), 1, "{said}");
+}
+
 /// A WebSocket by HTTP/2 (RFC 8441). The question is a GET all the same.
 #[test]
 fn an_extended_connect_opens_behind_it() {

@@ -221,7 +221,7 @@ fn status_fields(response: &response::Response<'_, '_>) -> Box<[u8]> {
     lines.into_boxed_slice()
 }
 
-/// Writes an interim response, or a 101, without an id of the server's own.
+/// Writes an interim response without an id of the server's own.
 fn put_interim(out: &mut Vec<u8>, terms: &Terms<'_>, response: &response::Response<'_, '_>) {
     let begin = out.len();
     response.write_interim(out);
@@ -559,7 +559,12 @@ impl Download {
             if !switch::is_as_asked(terms.request, &response, has_streams) {
                 return Err(Broken::Bad(BadResponse::Upgrade));
             }
-            put_interim(&mut self.out, terms, &response);
+            let Terms { set_cookie, hsts, lines, .. } = *terms;
+            let begin = self.out.len();
+            response.write_switch(&mut self.out, Added { set_cookie, hsts, lines });
+            if let Some(edits) = terms.edits {
+                edits.apply(&mut self.out, begin, response.status, None);
+            }
             self.phase = Phase::Tunnel;
             return Ok(true);
         }

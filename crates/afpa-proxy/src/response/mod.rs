@@ -253,13 +253,7 @@ impl Response<'_, '_> {
         }
         // Trailer is passed on only if the trailer fields are: from chunks to chunks.
         self.put_fields(out, delivery == Delivery::Chunked && self.ending == Ending::Chunked);
-        if let Some(cookie) = added.set_cookie {
-            put(out, b"Set-Cookie", cookie);
-        }
-        if let Some(value) = added.hsts.filter(|_| !self.has(HSTS)) {
-            put(out, HSTS, value.as_bytes());
-        }
-        out.extend_from_slice(added.lines);
+        self.put_added(out, added);
         match delivery {
             Delivery::Length(length) => put_length(out, length),
             Delivery::Chunked => put(out, b"Transfer-Encoding", b"chunked"),
@@ -288,15 +282,33 @@ impl Response<'_, '_> {
         out.extend_from_slice(b"\r\n");
     }
 
-    /// Writes an interim response, or a 101.
+    /// Writes an interim response.
     pub fn write_interim(&self, out: &mut Vec<u8>) {
         self.put_status_line(out);
         self.put_fields(out, false);
-        if let (101, Some(protocol)) = (self.status, self.upgrade) {
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes a 101, the last answer in HTTP of its connection, with fields that may be added.
+    pub fn write_switch(&self, out: &mut Vec<u8>, added: Added<'_>) {
+        self.put_status_line(out);
+        self.put_fields(out, false);
+        self.put_added(out, added);
+        if let Some(protocol) = self.upgrade {
             put(out, b"Connection", b"upgrade");
             put(out, b"Upgrade", protocol);
         }
         out.extend_from_slice(b"\r\n");
+    }
+
+    fn put_added(&self, out: &mut Vec<u8>, added: Added<'_>) {
+        if let Some(cookie) = added.set_cookie {
+            put(out, b"Set-Cookie", cookie);
+        }
+        if let Some(value) = added.hsts.filter(|_| !self.has(HSTS)) {
+            put(out, HSTS, value.as_bytes());
+        }
+        out.extend_from_slice(added.lines);
     }
 
     /// All field lines, in their order.

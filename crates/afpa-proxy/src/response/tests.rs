@@ -103,10 +103,11 @@ fn interim_responses_and_changes_of_protocol_are_told_apart() {
     let response = parse(input, &mut slots, LIMIT, asked).expect("good").expect("whole");
     assert!(!response.is_interim());
     let mut out = Vec::new();
-    response.write_interim(&mut out);
+    let lines = b"Set-Cookie: a=b\r\n";
+    response.write_switch(&mut out, Added { lines, ..Added::default() });
     assert_eq!(
         String::from_utf8(out).expect("text"),
-        "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\n\
+        "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\nSet-Cookie: a=b\r\n\
          Connection: upgrade\r\nUpgrade: websocket\r\n\r\n"
     );
     assert_eq!(bad(input, Asked::default()), BadResponse::Upgrade);
