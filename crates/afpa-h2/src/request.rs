@@ -138,9 +138,11 @@ impl RequestHead {
             _ => return Err(Malformed),
         };
         let place = self.places.get_mut(which).ok_or(Malformed)?;
-        if self.begun || place.is_some() || self.pseudo.len() > self.text.most {
+        if self.begun || place.is_some() {
             return Err(Malformed);
         }
+        // One that is longer than a head may be makes the head too long, wherever it stands among the others.
+        let value = value.get(..=self.text.most).unwrap_or(value);
         let start = self.pseudo.len();
         self.pseudo.extend_from_slice(value);
         *place = Some(start..self.pseudo.len());

@@ -139,6 +139,16 @@ fn a_head_beyond_the_limit_is_cut_and_has_no_end() {
         assert_eq!(text.replace("\\r\\n", "\r\n").len(), MOST + 1);
         assert!(!text.ends_with("\\r\\n\\r\\n"));
     }
+    // Whatever stands behind a long pseudo-field.
+    let long = format!("/{}", "v".repeat(3 * MOST));
+    let mut fields =
+        [(":method", "GET"), (":path", &long), (":scheme", "http"), (":authority", &long)];
+    for _ in 0..fields.len() {
+        fields.rotate_left(1);
+        let (text, ..) = head(&fields, true).unwrap();
+        assert_eq!(text.len(), MOST + 1, "{fields:?}");
+        assert!(text.starts_with("GET /vv"));
+    }
     let mut bomb = RequestHead::default();
     bomb.begin(MOST);
     for (name, value) in get(&[]) {
