@@ -434,3 +434,26 @@ fn check_warns_of_a_folder_in_which_the_log_cannot_be_opened_anew() {
     tree.set_mode("", 0o700);
     assert!(said(other).contains(warning), "{}", said(other));
 }
+
+#[test]
+fn a_start_names_the_user_who_cannot_open_the_log() {
+    if !afpa_testkit::limits::is_root() {
+        skip!("not root: there is no other user");
+    }
+    let tree = Tree::new();
+    tree.file("logs/other", "");
+    let (root, logs) = (tree.path().display(), tree.at("logs"));
+    let text = format!(
+        "user = \"nobody\"\n[log]\naccess = \"{}/access.log\"\n[[site]]\nlisten = [\"{}\"]\nroot = \"{root}\"\n",
+        logs.display(),
+        free_address()
+    );
+    let file = tree.outside("afpa.toml", text);
+    let arguments = ["serve", "--fast-path", "off", "--config"];
+    let output = Command::new(program()).args(arguments).arg(file).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    let remedy =
+        format!("AFPA becomes nobody, who opens it (install -d -o nobody {})", logs.display());
+    assert!(said.contains(&remedy), "{said}");
+}

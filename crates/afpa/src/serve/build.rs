@@ -17,7 +17,7 @@ use std::sync::Arc;
 use afpa_cache::Arena;
 use afpa_cache::root::{DocumentRoot, RootHandles};
 use afpa_cache::watch::WatchThread;
-use afpa_config::{Config, Loaded, Root, Routes};
+use afpa_config::{AccessTarget, Config, Loaded, Root, Routes};
 use afpa_module_http::Global;
 use afpa_server::Address;
 use afpa_workers::access_log::{AccessLog, Sinks};
@@ -138,7 +138,7 @@ impl Next {
         previous: &Global,
     ) -> anyhow::Result<Self> {
         opened.check_readable(frame.user)?;
-        let Frame { arena, watch_thread, confinement, .. } = *frame;
+        let Frame { arena, watch_thread, confinement, user, .. } = *frame;
         let Opened { config, routes, roots, listeners, tls, acme, dns, fleet } = opened;
         let is_same = |(running, _): &(&Config, &SpanExport)| {
             (&running.log, &running.tracing) == (&config.log, &config.tracing)
@@ -146,7 +146,10 @@ impl Next {
         };
         let records = match running.filter(is_same) {
             Some(_) => None,
-            None => Some(start_records(&config, confinement, running.map(|(_, spans)| spans))?),
+            None => {
+                let before = running.map(|(_, spans)| spans);
+                Some(start_records(&config, (confinement, user), before)?)
+            }
         };
         let threads = (watch_thread, confinement);
         let content = Content::build(&config, &routes, roots, arena.clone(), threads, previous)?;
@@ -200,10 +203,19 @@ fn cannot_open(config: &Config, root: &Root) -> String {
 /// One sink for each worker, and one for the kernel's answers.
 fn start_records(
     config: &Config,
-    confinement: &Confinement,
+    (confinement, user): (&Confinement, Option<&str>),
     before: Option<&SpanExport>,
 ) -> anyhow::Result<Records> {
-    let (log, logs) = AccessLog::start(&config.log, config.workers + 1)?;
+    let started = AccessLog::start(&config.log, config.workers + 1);
+    let (log, logs) = started.map_err(|error| match (user, &config.log.access) {
+        (Some(user), AccessTarget::File(path)) => {
+            let folder = path.parent().unwrap_or(path).display();
+            error.context(format!(
+                "`access` of [log]: AFPA becomes {user}, who opens it (install -d -o {user} {folder})"
+            ))
+        }
+        _ => error,
+    })?;
     let (spans, of_spans) = SpanExport::start(config, confinement, before)?;
     Ok(Records { log, spans, sinks: Sinks::new(logs, of_spans) })
 }
