@@ -108,7 +108,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
     let mut findings = Vec::new();
     let fleet = &config.fleet;
     if !fleet.is_on() {
-        const OTHERS: [&str; 8] = [
+        const OTHERS: [&str; 9] = [
             "credentials",
             "secret",
             "ca",
