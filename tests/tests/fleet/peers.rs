@@ -457,7 +457,7 @@ fn hit_bytes(bed: &Bed, names: [&str; 3], asks: bool) -> usize {
         });
         100 - 100 * sent.load(Ordering::SeqCst) / (4 * each)
     };
-    ask(4000);
+    ask(2600);
     ask(2000)
 }
 
