@@ -8,7 +8,7 @@ AFPA := $(TARGET_DIR)/release/afpa
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help docs run build static packages check test prebuilt test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3 bench-dns
+.PHONY: help docs run build static packages check test prebuilt test-fleet test-reach test-packages test-kernels compare bench bench-full lab site fuzz clean bench-fast-path bench-proxy bench-sites bench-cores bench-http3 bench-dns
 
 help: ## list the targets
 	@echo 'AFPA, a web accelerator that serves the working set from RAM'
@@ -45,6 +45,10 @@ prebuilt: ## make the eBPF objects for builds without clang anew, with the clang
 test-kernels: ## load and try the programs in Debian's stock kernels 6.1 and 6.12, in an emulator
 	@scripts/setup build test kernels
 	@scripts/test build kernels
+
+test-fleet: ## ten minutes of faults in a fleet, as root, and its figures (ARGS="--seconds 60")
+	@scripts/setup build test
+	@scripts/test-fleet $(ARGS)
 
 test-reach: build ## real clients before real servers, as root, ten minutes (ARGS="--servers node --clients curl")
 	@scripts/test-reach $(ARGS)

@@ -6,6 +6,7 @@ mod certificates;
 mod config;
 mod configuration;
 mod faults;
+mod figures;
 mod keys;
 mod members;
 #[path = "../shared_cache/origin.rs"]
