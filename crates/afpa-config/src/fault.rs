@@ -89,7 +89,14 @@ impl Report<'_> {
             }
             Why::Kind(found) => {
                 let cause = format!("`{key}` takes a {kind}, not {found}");
-                Finding::error(location, cause, format!("the default is `{key} = {default}`"))
+                let remedy = match *default {
+                    "required" => {
+                        "it has no default: docs/configuration.md shows how it is written"
+                            .to_owned()
+                    }
+                    default => format!("the default is `{key} = {default}`"),
+                };
+                Finding::error(location, cause, remedy)
             }
             Why::Unfit(unfit) => {
                 Finding::error(location, format!("`{key}`: {}", unfit.cause), unfit.remedy)

@@ -170,7 +170,7 @@ impl Source {
         found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
         let (mut hidden, mut end) = (String::with_capacity(text.len()), 0);
         for (range, written) in found {
-            // What overlaps is hidden, too.
+            // Values that overlap are hidden as one.
             if range.start >= end {
                 hidden.push_str(text.get(end..range.start).unwrap_or_default());
                 hidden.push_str(written);

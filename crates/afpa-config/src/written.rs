@@ -84,7 +84,10 @@ impl Writing<'_> {
             }
             Value::Table(table) => {
                 let pair = |(key, node): &(Key, Node)| {
-                    format!("{} = {}", shown_key(&key.name), self.value(node))
+                    // Settings of a server in a list, which are not noted one by one.
+                    let made = node.number().filter(|_| node.given == Given::Variable);
+                    let value = made.map_or_else(|| self.value(node), |number| number.to_string());
+                    format!("{} = {value}", shown_key(&key.name))
                 };
                 format!("{{ {} }}", table.iter().map(pair).collect::<Vec<_>>().join(", "))
             }

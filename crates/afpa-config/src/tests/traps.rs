@@ -64,6 +64,17 @@ fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
     let site = "[[site]]\n[[site.path]]\nprefix = \"/\"\n";
     let rewrite = refused(&format!("{site}rewrite = \"https://b.example/\"\n"));
     assert!(rewrite.contains("write `redirect` to send clients there"), "{rewrite}");
+    let kind = refused("[[server_group]]\nname = 5\nservers = [\"a:1\"]\n[[site]]\nto = \"a:1\"\n");
+    assert!(kind.contains("it has no default: docs/configuration.md shows"), "{kind}");
     let nul = refused("[[site]]\nroot = \"/a\\u0000\"\n");
     assert!(nul.contains("no path has the character \\u0000"), "{nul}");
+}
+
+#[test]
+fn a_printed_file_has_the_numbers_that_variables_made_in_tables_of_servers() {
+    let servers = "servers = [{ to = \"127.0.0.1:1\", weight = \"${NONE_OF_THESE:-3}\" }]\n";
+    let text = format!("[[server_group]]\nname = \"a\"\n{servers}[[site]]\nto = \"a\"\n");
+    let printed = parsed(&text).unwrap().as_one_file();
+    assert!(printed.contains("weight = 3 }"), "{printed}");
+    assert_eq!(parsed(&printed).unwrap().as_one_file().lines().next(), printed.lines().next());
 }

@@ -139,7 +139,7 @@ fn a_head_beyond_the_limit_is_cut_and_has_no_end() {
         assert_eq!(text.replace("\\r\\n", "\r\n").len(), MOST + 1);
         assert!(!text.ends_with("\\r\\n\\r\\n"));
     }
-    // Whatever stands behind a long pseudo-field.
+    // A long pseudo-field may stand before others.
     let long = format!("/{}", "v".repeat(3 * MOST));
     let mut fields =
         [(":method", "GET"), (":path", &long), (":scheme", "http"), (":authority", &long)];
