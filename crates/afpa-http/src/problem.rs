@@ -60,10 +60,14 @@ impl Form {
             Form::Html => page::page(status, sentence),
             Form::Plain => format!("{status}\n{sentence}\n").into_bytes(),
             Form::Json => {
-                let (code, title) = (status.code(), quoted(status.reason()));
-                let detail = quoted(sentence);
+                let (code, detail) = (status.code(), quoted(sentence));
+                // The title of `about:blank` is that of the status, and some have none.
+                let title = match status.reason() {
+                    "" => String::new(),
+                    reason => format!("\"title\":{},", quoted(reason)),
+                };
                 format!(
-                    "{{\"type\":\"about:blank\",\"title\":{title},\"status\":{code},\"detail\":{detail}}}\n"
+                    "{{\"type\":\"about:blank\",{title}\"status\":{code},\"detail\":{detail}}}\n"
                 )
                 .into_bytes()
             }
@@ -192,6 +196,9 @@ mod tests {
         let content = Form::Json.content(Status::NOT_FOUND, "a \"b\" \\ c\n");
         let wanted = "{\"type\":\"about:blank\",\"title\":\"Not Found\",\"status\":404,\"detail\":\"a \\\"b\\\" \\\\ c \"}\n";
         assert_eq!(String::from_utf8(content).unwrap(), wanted);
+        let nameless = Form::Json.content(Status::new(418).unwrap(), "");
+        let wanted = "{\"type\":\"about:blank\",\"status\":418,\"detail\":\"\"}\n";
+        assert_eq!(String::from_utf8(nameless).unwrap(), wanted);
         let content = Form::Plain.content(Status::NOT_FOUND, "It is gone.");
         assert_eq!(String::from_utf8(content).unwrap(), "404 Not Found\nIt is gone.\n");
     }

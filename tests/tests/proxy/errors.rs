@@ -399,6 +399,33 @@ fn built_in_errors_have_the_form_that_the_client_asks_for() {
 }
 
 #[test]
+fn a_built_in_page_in_the_place_of_another_error_tells_nothing_of_that() {
+    let tree = tree();
+    let dead = free_address();
+    let settings = format!(
+        "[[site.errors]]\nstatus = [403]\nanswer = 404\n\
+         [[site.errors]]\nstatus = [405]\nto = \"{dead}\"\nanswer = 404\n\
+         [[site.errors]]\nstatus = [410]\nanswer = 200\n\
+         [[site.path]]\nprefix = \"/shut/\"\ndeny = [\"0.0.0.0/0\"]\n\
+         [[site.path]]\nprefix = \"/gone/\"\nstatus = 410\n"
+    );
+    let server = serve(&tree, &settings);
+    let mut both = Both::to(&server);
+    for accept in ["text/html", "application/json", "text/plain"] {
+        let accept = [("accept", accept)];
+        let [none, _] = both.ask("GET", "/none", &accept);
+        for (method, target) in [("GET", "/shut/x"), ("PUT", "/a.css")] {
+            for by in both.ask(method, target, &accept) {
+                assert_eq!((by.status, by.text()), (404, none.text()), "{target}: {by:?}");
+            }
+        }
+        for by in both.ask("GET", "/gone/", &accept) {
+            assert!(by.status == 200 && by.text().contains("410"), "{by:?}");
+        }
+    }
+}
+
+#[test]
 fn error_pages_are_the_same_over_tls() {
     let (app, tree, authority) = (app(), tree(), Authority::new());
     let file = tree.path().join("errors/404.html").display().to_string();

@@ -94,10 +94,16 @@ impl Responder {
     ) -> Persistence {
         let Problem { status, sentence, lines, .. } = problem;
         let rule = asked.errors.and_then(|errors| errors.pages.find(status.code()));
+        let answer = rule.and_then(|rule| rule.answer).unwrap_or(*status);
+        // A page of another error must not tell which one it hides.
+        let (shown, sentence) = match answer.code() >= 400 && answer != *status {
+            true => (answer, page::help(answer)),
+            false => (*status, *sentence),
+        };
         let built_in = || {
             let form = Form::of(asked.request);
             let about = format!("Content-Type: {}\r\nVary: Accept\r\n", form.content_type());
-            (about.into_bytes(), Body::Made(form.content(*status, sentence)))
+            (about.into_bytes(), Body::Made(form.content(shown, sentence)))
         };
         let (about, body) = match (rule.map(|rule| &rule.page), served) {
             (Some(PageSource::File(page)), _) => {
@@ -109,7 +115,6 @@ impl Responder {
             }
             _ => built_in(),
         };
-        let answer = rule.and_then(|rule| rule.answer).unwrap_or(*status);
         let body = if answer.has_content() { body } else { Body::default() };
         let mut head = ResponseHead::build(answer);
         if answer.has_content() {
