@@ -56,7 +56,8 @@ impl Shared {
         let name = state.beat.name.clone();
         // A process that has handed over keeps nothing for others any more.
         let is_there = !state.beat.hands_over && !state.beat.leaves;
-        state.beat.peer = is_there.then_some(word);
+        // It says so with a proof, as before: nobody speaks for it without.
+        state.beat.peer = Some(word);
         let others = others.into_iter().filter_map(|(beat, heard)| {
             Some(Arc::new(Peer {
                 name: beat.name,

@@ -159,6 +159,9 @@ mod tests {
         let mut changed = Heartbeat::decode(&sent).expect("read");
         changed.leaves = true;
         assert!(Heartbeat::decode_by(&changed.encode(), Some(&secret(1))).is_err());
+        let last = Heartbeat { leaves: true, hands_over: true, ..beat };
+        let heard = Heartbeat::decode_by(&last.encode_by(Some(&secret(1))), Some(&secret(1)));
+        assert!(heard.is_ok_and(|heard| heard.leaves && heard.hands_over && heard.proven));
         (changed.leaves, changed.number) = (false, 9);
         let repeated = Heartbeat::decode_by(&changed.encode(), Some(&secret(1))).expect("read");
         assert!(repeated.peer.is_none());
