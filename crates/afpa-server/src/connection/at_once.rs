@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use afpa_framework::Module;
+use afpa_framework::{Module, Now};
 
 use super::interrupt::Next;
 use super::receive::Received;
@@ -12,20 +12,20 @@ use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Answers what has arrived, as far as that waits for nothing: without a future, which has the size of all that may become
-    /// of a connection. Returns the connection if it goes on.
-    pub(crate) fn answer_at_once(mut self, cx: &mut Context<'_>) -> Option<Self> {
+    /// of a connection. Whether the connection goes on.
+    pub(crate) fn answer_at_once(&mut self, now: Now, cx: &mut Context<'_>) -> bool {
         let arrived = match self.poll_receive(cx) {
             Poll::Ready(Received::Data(arrived)) => arrived,
             // Nothing has come that could be answered, and nothing more comes.
-            Poll::Ready(Received::Ended | Received::Gone | Received::Draining) => return None,
-            Poll::Ready(Received::TimedOut(_)) | Poll::Pending => return Some(self),
+            Poll::Ready(Received::Ended | Received::Gone | Received::Draining) => return false,
+            Poll::Ready(Received::TimedOut(_)) | Poll::Pending => return true,
         };
-        let next = self.interrupt_context(arrived);
+        let next = self.interrupt_context_at(now, arrived);
         if matches!(next, Next::Receive) && self.send_at_once(cx) {
-            return None;
+            return false;
         }
         self.begun = Some(Box::new(Begun(next)));
-        Some(self)
+        true
     }
 
     /// Sends the gathered bytes. Whether the connection is done with that.

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use afpa_framework::steps::after;
-use afpa_framework::{Module, Persistence, State, Step, Waiting, Walk};
+use afpa_framework::{Module, Now, Persistence, State, Step, Waiting, Walk};
 
 use super::Connection;
 use crate::transport::Transport;
@@ -29,11 +29,16 @@ impl<M: Module, T: Transport> Connection<M, T> {
     /// answers. It stops when the data or the room in the outbox ends, when this connection has had its turns, or
     /// when a request needs a thread.
     pub(super) fn interrupt_context(&mut self, arrived: usize) -> Next<M> {
+        let now = self.worker.clock.now();
+        self.interrupt_context_at(now, arrived)
+    }
+
+    /// The same for data that has arrived at this time.
+    pub(super) fn interrupt_context_at(&mut self, now: Now, arrived: usize) -> Next<M> {
         let worker = Rc::clone(&self.worker);
         let scratch = worker.scratch.borrow();
         let mut module = worker.module.borrow_mut();
         let mut out = worker.outbox.borrow_mut();
-        let now = worker.clock.now();
         let mut turns_left = worker.settings.borrow().pipelined;
         let mut input = scratch.get(..arrived).unwrap_or_default();
 

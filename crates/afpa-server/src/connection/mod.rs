@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 use afpa_framework::steps::after;
 use afpa_framework::{
-    Module, Outbox, Peer, Persistence, Priority, Secured, State, Timeout, Waiting,
+    Module, Now, Outbox, Peer, Persistence, Priority, Secured, State, Timeout, Waiting,
 };
 use afpa_h2::Beginning;
 
@@ -95,14 +95,25 @@ impl<M: Module, T: Transport> Connection<M, T> {
     pub(crate) fn new(
         worker: Rc<Worker<M>>,
         transport: T,
+        of: (Peer, u32),
+        input: Vec<u8>,
+    ) -> Self {
+        let now = worker.clock.now();
+        Self::begun_at(now, worker, transport, of, input)
+    }
+
+    /// The same at this time.
+    pub(crate) fn begun_at(
+        now: Now,
+        worker: Rc<Worker<M>>,
+        transport: T,
         (peer, listener): (Peer, u32),
         input: Vec<u8>,
     ) -> Self {
         let data = worker.module.borrow_mut().connected(peer, listener);
         let entry = worker.table.enter(listener);
         worker.counters.open.add(1);
-        let head_deadline =
-            worker.clock.now().steady_ms() + millis(worker.settings.borrow().head_timeout);
+        let head_deadline = now.steady_ms() + millis(worker.settings.borrow().head_timeout);
         Self {
             worker,
             transport,

@@ -231,7 +231,7 @@ impl<M: Module> Stream<M> {
         }
         if self.is_taken() && !self.out.is_empty() {
             // The connection keeps them until the client has acknowledged them: without another copy.
-            self.waiting[0] = Bytes::from(std::mem::take(&mut self.out));
+            self.waiting[0] = self.worker.h3_buffers.keep(std::mem::take(&mut self.out));
         }
         while !self.is_taken() {
             match peer.quic.send_stream(self.id).write_chunks(&mut self.waiting) {
@@ -304,7 +304,11 @@ impl<M: Module> Stream<M> {
         };
         let behind = behind.get(..PIECE).unwrap_or(behind);
         let content_frame = if behind.is_empty() { 0 } else { size(kind::DATA, behind.len()) };
-        self.out.reserve_exact(size(kind::HEADERS, section.len()) + content_frame);
+        let length = size(kind::HEADERS, section.len()) + content_frame;
+        match self.out.capacity() {
+            0 => self.out = self.worker.h3_buffers.room(length),
+            _ => self.out.reserve_exact(length),
+        }
         put_header(&mut self.out, kind::HEADERS, section.len() as u64);
         self.out.extend_from_slice(section);
         self.reader.skip_head(content);

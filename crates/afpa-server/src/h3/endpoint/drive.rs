@@ -200,22 +200,22 @@ impl<M: Module> Served<M> {
         };
         let secured = secured.or_else(|| early.as_ref().map(|(_, _, so_far)| Rc::clone(so_far)));
         let number = self.settings.borrow().number;
+        // All have come by now.
+        let now = self.worker.clock.now();
         for id in self.opened.drain(..) {
             let Some(secured) = secured.clone() else { continue };
             let worker = Rc::clone(&self.worker);
             let stream = Stream::new(&worker, shared, id);
-            let mut connection = Connection::new(worker, stream, (client, number), Vec::new());
+            let mut connection =
+                Connection::begun_at(now, worker, stream, (client, number), Vec::new());
             connection.secured(secured);
             connection.early = early
                 .as_ref()
                 .map(|(deadline_ms, facts, _)| Early::of_stream(*deadline_ms, facts.clone()));
             begin(cx, |cx| {
                 // One with early data may have to wait for the handshake.
-                let connection = match connection.early {
-                    None => connection.answer_at_once(cx)?,
-                    Some(_) => connection,
-                };
-                Some(pinned(|| connection.run()))
+                let goes_on = connection.early.is_some() || connection.answer_at_once(now, cx);
+                goes_on.then(|| pinned(|| connection.run()))
             });
         }
     }
