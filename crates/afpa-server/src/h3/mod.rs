@@ -14,6 +14,7 @@
 //! through `buffers`, which the transport keeps until the client has it, and pinned content is kept where it lies.
 
 mod buffers;
+mod congestion;
 mod endpoint;
 mod peer;
 mod settings;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use afpa_tls::quic::{QuicKeys, QuicTls, TOKEN_LIFE};
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt};
 
+use super::congestion::Congestion;
 use super::tokens::UsedTokens;
 use crate::settings::Settings;
 
@@ -25,6 +26,7 @@ pub(super) fn config(
         .stream_receive_window(http2.stream_window.into())
         .receive_window(http2.connection_window.into())
         .send_window(SEND_WINDOW)
+        .congestion_controller_factory(Arc::new(Congestion::default()))
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(
             IdleTimeout::try_from(settings.idle_timeout.max(SILENCE))

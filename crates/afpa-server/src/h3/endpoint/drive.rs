@@ -15,6 +15,7 @@ use quinn_proto::{ConnectionError, ConnectionHandle, Dir, Event, StreamEvent, St
 
 use super::Served;
 use crate::connection::{Connection, millis, pinned};
+use crate::h3::congestion;
 use crate::h3::peer::Peer;
 use crate::h3::stream::Stream;
 use crate::worker::early::Early;
@@ -74,9 +75,13 @@ impl<M: Module> Served<M> {
     }
 
     fn send(&mut self, peer: &mut Peer, now: Instant) {
-        let segments = self.socket.most_segments(usize::from(peer.quic.current_mtu()));
+        let length = peer.quic.current_mtu();
+        let most = self.socket.most_segments(usize::from(length));
         while !self.socket.is_blocked() {
             self.packets.clear();
+            let burst = congestion::burst(peer.quic.congestion_state());
+            let burst = burst.map_or(most, |bytes| (bytes / u64::from(length)) as usize);
+            let segments = burst.clamp(1, most);
             let Some(packet) = peer.quic.poll_transmit(now, segments, &mut self.packets) else {
                 return;
             };
