@@ -280,6 +280,40 @@ fn one_request_a_connection(io: &str) {
     assert!(raw.connections() <= AT_ONCE as usize, "{} connections", raw.connections());
 }
 
+/// A client that waits for an acknowledgement before it sends the rest gets one, and all others get it with their answer.
+#[test]
+fn a_request_is_acknowledged_by_its_answer_unless_the_rest_of_it_is_awaited() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let raw = {
+        let asked = asked.clone();
+        Raw::start(move |mut stream| {
+            while let Some(head) = read_head(&mut stream) {
+                asked.fetch_add(1, Ordering::SeqCst);
+                if head.starts_with("POST") {
+                    stream.read_exact(&mut [0; 3]).expect("content");
+                }
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("sent");
+            }
+        })
+    };
+    let server = proxy(&[raw.to()]);
+    let strace = trace!(server);
+    (0..5).for_each(|_| assert_eq!(server.connect().get("/").text(), "ok"));
+    let lines = strace.lines();
+    assert!(lines.iter().all(|line| !line.contains("TCP_QUICKACK")), "{lines:?}");
+    let strace = trace!(server);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n");
+    eventually("the server has the head", || asked.load(Ordering::SeqCst) == 6);
+    client.send("abc");
+    assert_eq!(client.receive().text(), "ok");
+    assert_eq!(client.get("/").text(), "ok");
+    let lines = strace.lines();
+    let set: Vec<_> =
+        lines.iter().filter(|line| line.contains("TCP_QUICKACK, [1], 4) = 0")).collect();
+    assert_eq!(set.len(), 1, "{set:?}");
+}
+
 /// The kernel marks the segment of the answer when the connection is closed, and sends no other for its end.
 #[test]
 fn the_end_of_a_connection_leaves_with_the_last_answer() {

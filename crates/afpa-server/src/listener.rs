@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use afpa_framework::{Address, Client, Network};
 use afpa_tls::ListenerTls;
-use rustix::net::sockopt::set_socket_incoming_cpu;
+use rustix::net::sockopt::{set_socket_incoming_cpu, set_tcp_quickack};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::socket_file::{self, SocketFile};
@@ -201,7 +201,11 @@ impl BoundListener {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             asked => asked?,
         }
-        sockets.iter().try_for_each(|socket| SockRef::from(socket).listen(self.backlog))
+        for socket in sockets {
+            SockRef::from(socket).listen(self.backlog)?;
+            acknowledge_by_answers(socket);
+        }
+        Ok(())
     }
 
     /// Has the kernel prefer, for a connection whose packets arrive on a worker's core, the socket of that worker. Of a
@@ -329,6 +333,14 @@ fn tcp_socket(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     Ok(socket.into())
+}
+
+/// Has accepted sockets acknowledge a request by its answer, and by nothing before, as they do from their second request on. A
+/// connection that waits for the rest of a request takes that back: [`Transport::expects_more`](crate::transport::Transport). To be
+/// called behind `listen`, which forgets it.
+fn acknowledge_by_answers(socket: impl AsFd) {
+    // A system that does not take it goes on as before.
+    let _ = set_tcp_quickack(socket, false);
 }
 
 /// A datagram goes to the socket that its client's address and port choose.

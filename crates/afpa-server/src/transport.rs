@@ -46,6 +46,9 @@ pub trait Transport: Unpin {
     /// Receives into `buffer`; `Ok(0)` is the end of the stream. Not to be called while a gathered send is pending.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 
+    /// The client has more to send before it is answered, and may wait for an acknowledgement meanwhile (RFC 9293 section 3.7.4).
+    fn expects_more(&mut self) {}
+
     /// Sends from `bytes`. `more` says that more follows at once, so that no short packet is made.
     fn poll_send(
         &mut self,

@@ -53,6 +53,9 @@ impl<M: Module, T: Transport> Connection<M, T> {
             let step = walk.arrived(&mut input);
             let persistence = match step {
                 Step::Receive(waiting) => {
+                    if waiting != Waiting::Idle {
+                        self.transport.expects_more();
+                    }
                     self.wait_for(waiting, input);
                     return Next::Receive;
                 }

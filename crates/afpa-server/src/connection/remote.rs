@@ -98,6 +98,7 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
             self.put_off = true;
             return Poll::Pending;
         }
+        self.connection.transport.expects_more();
         let received = self.connection.transport.poll_receive(cx, room);
         if let Poll::Ready(Ok(n)) = received {
             self.worker.counters.received_bytes.add(n as u64);

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use afpa_ring::{RingStream, Stop};
+use rustix::net::sockopt::set_tcp_quickack;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::{SpliceFlags, splice};
 use socket2::SockRef;
@@ -31,6 +32,8 @@ pub(crate) struct Stream {
     ahead: Vec<u8>,
     /// Something has been received.
     begun: bool,
+    /// The system acknowledges at once what is received, as it does by itself.
+    acknowledges: bool,
     /// So many receives by readiness are to come before it enters the ring again.
     apart: u32,
     /// A send waits for readiness. If the connection entered the ring, nothing would wake that send.
@@ -63,6 +66,7 @@ impl Stream {
             drained: false,
             ahead: Vec::new(),
             begun: false,
+            acknowledges: false,
             apart: 0,
             blocked: false,
             leaving: None,
@@ -227,6 +231,15 @@ impl Transport for Stream {
         }
         // The bytes that had arrived in the ring are read first.
         self.poll_receive(cx, buffer)
+    }
+
+    fn expects_more(&mut self) {
+        if !std::mem::replace(&mut self.acknowledges, true)
+            && let Ok(socket) = self.descriptor()
+        {
+            // A socket of another family has no such option, and needs none.
+            let _ = set_tcp_quickack(socket, true);
+        }
     }
 
     fn poll_send(

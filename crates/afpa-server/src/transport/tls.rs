@@ -424,6 +424,10 @@ impl<T: Transport> Transport for Tls<T> {
         self.poll_lent(cx).map(|_| ())
     }
 
+    fn expects_more(&mut self) {
+        self.below.expects_more();
+    }
+
     fn is_drained(&self) -> bool {
         self.ahead.is_empty() && self.begun.is_drained() && self.below.is_drained()
     }

@@ -295,7 +295,7 @@ fn kernel_has_answered<M: Module>(worker: &Worker<M>, stream: &impl Transport) -
 /// Begins a connection that was admitted.
 fn begin<M: Module, T: Transport + 'static>(
     worker: &Rc<Worker<M>>,
-    stream: T,
+    mut stream: T,
     Arrival { peer, listener, http2, tls, place, .. }: Arrival,
     input: Vec<u8>,
     admission: Admission,
@@ -312,6 +312,8 @@ fn begin<M: Module, T: Transport + 'static>(
             }));
         }
         Some(settings) if M::TAKES_TLS => {
+            // The first message of a handshake may be longer than a segment.
+            stream.expects_more();
             let worker = Rc::clone(worker);
             tokio::task::spawn_local(pinned(|| async move {
                 handshake::serve(worker, stream, from, settings, input).await;
@@ -342,6 +344,10 @@ async fn introduce<M: Module, T: Transport + 'static>(
         None => None,
     };
     drop(place);
+    match &said {
+        Some((_, rest)) if rest.is_empty() => stream.expects_more(),
+        _ => {}
+    }
     match said {
         Some((Preface::Client(client), rest)) => {
             let peer = Peer::from(client);
