@@ -102,7 +102,10 @@ impl Report<'_> {
                 Finding::error(location, format!("`{key}`: {}", unfit.cause), unfit.remedy)
             }
             Why::Outside { low, high } => {
-                let remedy = format!("use {low} to {high}; the default is {default}");
+                let remedy = match *default {
+                    "required" => format!("use {low} to {high}"),
+                    default => format!("use {low} to {high}; the default is {default}"),
+                };
                 Finding::error(location, format!("`{key}` is out of range"), remedy)
             }
         }

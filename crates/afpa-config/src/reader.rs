@@ -334,7 +334,7 @@ impl<'i> Section<'_, 'i> {
         paths.into_iter().map(|path| self.resolve(key, path)).collect()
     }
 
-    /// A required list, whose items `read` converts.
+    /// A required list of at least one item, which `read` converts.
     pub(crate) fn required_list<T>(
         &mut self,
         key: &'static str,
@@ -349,7 +349,19 @@ impl<'i> Section<'_, 'i> {
                 format!("[{}]", shown.join(", "))
             }
         };
-        self.read(key, || format!("list of {kind}"), Vec::new(), show, |node| each(node, &read))
+        self.read(
+            key,
+            || format!("list of {kind}"),
+            Vec::new(),
+            show,
+            |node| match &node.value {
+                Value::List(items) if items.is_empty() => {
+                    let remedy = "name at least one, or remove the section";
+                    Err(Fault::unfit(node, Unfit::new("the list is empty", remedy)))
+                }
+                _ => each(node, &read),
+            },
+        )
     }
 
     /// Pairs of names and texts that `rule` accepts, none by default.

@@ -282,11 +282,7 @@ impl Checks<'_> {
                 let cause = format!("server group \"{name}\" has no `servers`");
                 let remedy = "write servers = [\"127.0.0.1:3000\"]";
                 found.push(Finding::error(at("name"), cause, remedy));
-            } else if servers.is_empty() {
-                let cause = format!("server group \"{name}\" has no servers");
-                let remedy = "name at least one: servers = [\"127.0.0.1:3000\"]";
-                found.push(Finding::error(at("servers"), cause, remedy));
-            } else if servers.iter().all(|server| server.weight == 0) {
+            } else if !servers.is_empty() && servers.iter().all(|server| server.weight == 0) {
                 let cause = format!("every server of \"{name}\" has the weight 0");
                 found.push(Finding::error(at("servers"), cause, "give one of them another"));
             }

@@ -148,7 +148,7 @@ fn contradictions_of_the_hierarchy_come_with_line_cause_and_remedy() {
         ),
         (
             "[[server_group]]\nname = \"app\"\nservers = []\n[[site]]\nto = \"app\"\n".to_owned(),
-            &[":3:11: error: server group \"app\" has no servers", "= name at least one"],
+            &[":3:11: error: `servers`: the list is empty", "= name at least one"],
         ),
         (
             "[[server_group]]\nname = \"app\"\n[[site]]\nto = \"app\"\n".to_owned(),

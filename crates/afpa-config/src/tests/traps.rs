@@ -66,6 +66,15 @@ fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
     assert!(rewrite.contains("write `redirect` to send clients there"), "{rewrite}");
     let kind = refused("[[server_group]]\nname = 5\nservers = [\"a:1\"]\n[[site]]\nto = \"a:1\"\n");
     assert!(kind.contains("it has no default: docs/configuration.md shows"), "{kind}");
+    let servers = |list: &str| {
+        refused(&format!(
+            "[[server_group]]\nname = \"a\"\nservers = [{list}]\n[[site]]\nto = \"a\"\n"
+        ))
+    };
+    let url = servers("\"https://b.example\"");
+    assert!(url.contains("is not the address of a server") && !url.contains("2 errors"), "{url}");
+    let weight = servers("{ to = \"b:1\", weight = -1 }");
+    assert!(weight.contains("= use 0 to 1000\n") && !weight.contains("2 errors"), "{weight}");
     let nul = refused("[[site]]\nroot = \"/a\\u0000\"\n");
     assert!(nul.contains("no path has the character \\u0000"), "{nul}");
 }
