@@ -44,7 +44,11 @@ impl Writing<'_> {
         for (key, node) in
             table.iter().filter(|(key, node)| !is_inner(node) && !included(&key.name))
         {
-            let _ = writeln!(text, "{} = {}", shown_key(&key.name), self.value(node));
+            let value = match path {
+                "server_group.servers" => self.of_server(node),
+                _ => self.value(node),
+            };
+            let _ = writeln!(text, "{} = {value}", shown_key(&key.name));
         }
         for (key, node) in table.iter().filter(|(_, node)| is_inner(node)) {
             let name = match path {
@@ -84,15 +88,19 @@ impl Writing<'_> {
             }
             Value::Table(table) => {
                 let pair = |(key, node): &(Key, Node)| {
-                    // Settings of a server in a list, which are not noted one by one.
-                    let made = node.number().filter(|_| node.given == Given::Variable);
-                    let value = made.map_or_else(|| self.value(node), |number| number.to_string());
+                    let value = self.of_server(node);
                     format!("{} = {value}", shown_key(&key.name))
                 };
                 format!("{{ {} }}", table.iter().map(pair).collect::<Vec<_>>().join(", "))
             }
             Value::Other(kind) => quote(kind),
         }
+    }
+
+    /// A setting of a server, which is not noted by itself: variables may have made a number of it.
+    fn of_server(&self, node: &Node) -> String {
+        let number = node.number().filter(|_| node.given == Given::Variable);
+        number.map_or_else(|| self.value(node), |number| number.to_string())
     }
 
     fn given(&self, node: &Node) -> Option<&str> {

@@ -81,9 +81,15 @@ fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
 
 #[test]
 fn a_printed_file_has_the_numbers_that_variables_made_in_tables_of_servers() {
-    let servers = "servers = [{ to = \"127.0.0.1:1\", weight = \"${NONE_OF_THESE:-3}\" }]\n";
-    let text = format!("[[server_group]]\nname = \"a\"\n{servers}[[site]]\nto = \"a\"\n");
-    let printed = parsed(&text).unwrap().as_one_file();
-    assert!(printed.contains("weight = 3 }"), "{printed}");
-    assert_eq!(parsed(&printed).unwrap().as_one_file().lines().next(), printed.lines().next());
+    for more in ["", ", \"127.0.0.1:2\""] {
+        let server = "{ to = \"127.0.0.1:1\", weight = \"${NONE_OF_THESE:-3}\" }";
+        let text = format!(
+            "[[server_group]]\nname = \"a\"\nservers = [{server}{more}]\n[[site]]\nto = \"a\"\n\
+             headers = {{ X-A = \"${{NONE_OF_THESE:-3}}\" }}\nroot = \"/\"\n"
+        );
+        let printed = parsed(&text).unwrap().as_one_file();
+        assert!(printed.contains("weight = 3") && printed.contains("X-A = \"3\""), "{printed}");
+        let again = parsed(&printed).unwrap().config;
+        assert_eq!(again.groups[0].settings.servers[0].weight, 3);
+    }
 }
