@@ -34,11 +34,28 @@ pub(crate) fn consistency(
         checks.findings.extend(idle::warnings(config, settings, &routes.hierarchy));
         checks.findings.extend(traps::warnings(config, settings));
     }
-    for conflict in conflicts {
+    for conflict in conflicts.into_iter().filter(|one| !is_told(&routes.hierarchy, one)) {
         let finding = checks.conflict(&routes.hierarchy, conflict);
         checks.findings.push(finding);
     }
     checks.findings
+}
+
+/// Whether a conflict follows from a fault that has been reported: of a prefix that could not be read, or of a `root` for
+/// one that does not end with a slash.
+fn is_told(hierarchy: &Hierarchy, conflict: &Conflict) -> bool {
+    let entry = |site: usize, path: usize| {
+        hierarchy.table.sites.get(site).and_then(|site| site.paths.get(path))
+    };
+    match *conflict {
+        Conflict::Prefix { site, path } => {
+            entry(site, path).is_some_and(|path| path.prefix.is_empty())
+        }
+        Conflict::Rewrite { site, path, content } => entry(site, path)
+            .and_then(|path| path.contents.get(content))
+            .is_some_and(|content| matches!(content.action, Action::Cached { .. })),
+        _ => false,
+    }
 }
 
 /// Whether the directories exist.

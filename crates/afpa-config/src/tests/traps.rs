@@ -66,6 +66,11 @@ fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
     assert!(rewrite.contains("write `redirect` to send clients there"), "{rewrite}");
     let kind = refused("[[server_group]]\nname = 5\nservers = [\"a:1\"]\n[[site]]\nto = \"a:1\"\n");
     assert!(kind.contains("it has no default: docs/configuration.md shows"), "{kind}");
+    let prefix = refused("[[site]]\nroot = \"/\"\n[[site.path]]\nprefix = \"a\"\nstatus = 404\n");
+    assert!(prefix.contains("= write \"/a\"\n") && !prefix.contains("2 errors"), "{prefix}");
+    let root = refused("[[site]]\nroot = \"/\"\n[[site.path]]\nprefix = \"/a\"\nroot = \"/\"\n");
+    assert!(root.contains("which does not end with a slash"), "{root}");
+    assert!(!root.contains("the rewritten path"), "{root}");
     let servers = |list: &str| {
         refused(&format!(
             "[[server_group]]\nname = \"a\"\nservers = [{list}]\n[[site]]\nto = \"a\"\n"
