@@ -89,8 +89,8 @@ impl Agent {
         secret: &Secret,
         streams: &Context,
     ) -> Result<Infallible, Fault> {
-        let files = streams.get_or_create_stream(self.way.bucket("config", KEPT)).await?;
-        let record = streams.get_or_create_stream(self.way.bucket("rollout", 1)).await?;
+        let files = self.stream(streams, self.way.bucket("config", KEPT)).await?;
+        let record = self.stream(streams, self.way.bucket("rollout", 1)).await?;
         let (made, record_made) = (made(&files).await?, made(&record).await?);
         let buckets = Buckets { files, record, made, record_made, streams: streams.clone() };
         let mut look = interval(BEAT);
@@ -386,7 +386,7 @@ impl Buckets {
             Err(error) => return Err(error.into()),
         };
         let opened = secret.open(&self.record_context(message.sequence), &message.payload);
-        let opened = opened.ok_or("it is sealed by another `secret` than this machine has")?;
+        let opened = opened.ok_or("it is sealed by another `secret` than this machine has, or for a bucket that was made anew: then delete the buckets of configurations, and push again")?;
         Ok(Seen { number: message.sequence, rollout: Some(serde_json::from_slice(&opened)?) })
     }
 

@@ -4,6 +4,7 @@
 //! STATE/place    how far the orders to purge were carried out, for the snapshot of the shared cache that was written then
 //! STATE/queue    orders that wait for the servers, a line each
 //! STATE/configuration  the files of the fleet that this machine runs
+//! STATE/seen     names of streams that the servers have had
 //! STATE/keys     seeds of shared keys, sealed
 //! STATE/queue.*  those of a process that has handed over to the next one, which takes them in when the file is not locked
 //! ```
@@ -20,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::files::{Files, KeptFiles};
 use crate::follower::Position;
 use crate::orders::Queued;
+
+/// The file of streams.
+const SEEN: &str = "seen";
 
 /// The file of the configuration.
 const CONFIGURATION: &str = "configuration";
@@ -82,6 +86,21 @@ impl FleetFolder {
     /// Keeps them.
     pub(crate) fn keep_seeds(&self, sealed: &[u8]) -> io::Result<()> {
         self.replace("keys", sealed)
+    }
+
+    /// Whether the servers have had a stream.
+    pub(crate) fn has_seen(&self, stream: &str) -> bool {
+        let text = read(&self.0.join(SEEN)).ok().flatten().unwrap_or_default();
+        text.lines().any(|line| line == stream)
+    }
+
+    /// They have.
+    pub(crate) fn note_seen(&self, stream: &str) -> io::Result<()> {
+        if self.has_seen(stream) {
+            return Ok(());
+        }
+        let text = read(&self.0.join(SEEN))?.unwrap_or_default();
+        self.replace(SEEN, format!("{text}{stream}\n").as_bytes())
     }
 
     /// Orders that wait.
@@ -239,6 +258,19 @@ mod tests {
         folder.keep_configuration(None).unwrap();
         folder.keep_configuration(None).unwrap();
         assert_eq!(folder.configuration().unwrap(), None);
+    }
+
+    #[test]
+    fn streams_that_were_seen_are_known_afterwards() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = FleetFolder::new(temp.path());
+        assert!(!folder.has_seen("a"));
+        for stream in ["a", "b", "a"] {
+            folder.note_seen(stream).unwrap();
+        }
+        let again = FleetFolder::new(temp.path());
+        assert!(again.has_seen("a") && again.has_seen("b") && !again.has_seen("ab"));
+        assert_eq!(fs::read_to_string(temp.path().join("seen")).unwrap(), "a\nb\n");
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Agent {
         ring: &mut Keyring,
         streams: &Context,
     ) -> Result<Infallible, Fault> {
-        let bucket = streams.get_or_create_stream(self.way.bucket("keys", 1)).await?;
+        let bucket = self.stream(streams, self.way.bucket("keys", 1)).await?;
         loop {
             let found = self.record(&bucket).await?;
             let now = self.shared.now();

@@ -148,7 +148,7 @@ impl Agent {
         place: &mut Option<Position>,
         streams: &Context,
     ) -> Result<Infallible, Fault> {
-        let stream = streams.get_or_create_stream(self.way.log(kind)).await?;
+        let stream = self.stream(streams, self.way.log(kind)).await?;
         let found = self.find(kind, *place, &stream).await?;
         let mut follower = match Follower::begin(kind, *place, found) {
             Begun::Follows(follower) => follower,

@@ -1,6 +1,6 @@
 //! The state that the thread of the fleet and the control socket have in common.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,8 @@ pub(crate) struct State {
     pub(crate) held: [Option<String>; 2],
     /// Subjects for which the servers have said that there is no right to them.
     pub(crate) forbidden: VecDeque<String>,
+    /// Streams that are not found, and since when.
+    pub(crate) absent: BTreeMap<String, Duration>,
     /// Names that two live machines have.
     pub(crate) twins: BTreeSet<String>,
     pub(crate) trouble: Option<String>,
@@ -179,6 +181,7 @@ impl Shared {
             left: None,
             held: [None, None],
             forbidden: VecDeque::new(),
+            absent: BTreeMap::new(),
             twins: BTreeSet::new(),
             trouble: None,
             key_trouble: None,
