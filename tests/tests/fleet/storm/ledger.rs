@@ -1,6 +1,7 @@
 //! The ledger: the application, whose content has versions, and the orders to purge that follow each of these. It says which
 //! answers are too old, and which orders were lost.
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -82,10 +83,17 @@ pub(super) struct Order {
     pub(super) at: Instant,
 }
 
+/// A version whose order was acknowledged by all machines that were known, how many those were, and when.
+#[derive(Clone, Copy)]
+struct Acknowledged {
+    version: usize,
+    machines: usize,
+    at: Instant,
+}
+
 #[derive(Default)]
 struct Key {
-    /// Versions whose order was acknowledged by all machines, and when.
-    acknowledged: Vec<(usize, Instant)>,
+    acknowledged: Vec<Acknowledged>,
     /// No machine may end with an older one.
     owed: usize,
 }
@@ -95,6 +103,8 @@ struct Key {
 pub(super) struct Older {
     pub(super) machine: usize,
     pub(super) for_so_long: Duration,
+    /// So many machines had acknowledged it.
+    pub(super) by: usize,
 }
 
 pub(super) struct Ledger {
@@ -103,6 +113,10 @@ pub(super) struct Ledger {
     pub(super) older: Mutex<Vec<Older>>,
     /// Requests that got no answer, and of which machine.
     pub(super) refused: Mutex<Vec<String>>,
+    /// The words of configurations by their revisions.
+    pub(super) pushed: Mutex<BTreeMap<u64, String>>,
+    /// Machines that report another revision than they serve, for longer than a change takes.
+    pub(super) misreported: Mutex<Vec<String>>,
     pub(super) counts: Counts,
 }
 
@@ -124,6 +138,8 @@ impl Ledger {
             open: Mutex::default(),
             older: Mutex::default(),
             refused: Mutex::default(),
+            pushed: Mutex::default(),
+            misreported: Mutex::default(),
             counts: Counts::default(),
         }
     }
@@ -152,8 +168,9 @@ impl Ledger {
             self.counts.by_fewer.fetch_add(1, Ordering::Relaxed);
         }
         let mut key = self.keys[order.key].lock().expect("no panic");
-        if key.acknowledged.last().is_none_or(|(version, _)| *version < order.version) {
-            key.acknowledged.push((order.version, Instant::now()));
+        if key.acknowledged.last().is_none_or(|last| last.version < order.version) {
+            let (version, at) = (order.version, Instant::now());
+            key.acknowledged.push(Acknowledged { version, machines, at });
         }
     }
 
@@ -198,11 +215,11 @@ impl Ledger {
         self.counts.answers.fetch_add(1, Ordering::Relaxed);
         let key = self.keys[number].lock().expect("no panic");
         // The first order that this answer does not know.
-        let known = key.acknowledged.partition_point(|(acknowledged, _)| *acknowledged <= version);
-        let Some((_, at)) = key.acknowledged.get(known).filter(|(_, at)| *at < asked) else {
+        let known = key.acknowledged.partition_point(|one| one.version <= version);
+        let Some(unknown) = key.acknowledged.get(known).filter(|one| one.at < asked) else {
             return;
         };
-        let for_so_long = asked - *at;
-        self.older.lock().expect("no panic").push(Older { machine, for_so_long });
+        let (for_so_long, by) = (asked - unknown.at, unknown.machines);
+        self.older.lock().expect("no panic").push(Older { machine, for_so_long, by });
     }
 }

@@ -101,6 +101,11 @@ impl Load<'_> {
     }
 }
 
+/// The next answer, if it is JSON.
+pub(super) fn read(client: &mut Client) -> Option<Value> {
+    json(&client.try_receive(Asked::Body).ok()?)
+}
+
 fn json(answer: &Response) -> Option<Value> {
     serde_json::from_str(answer.text()).ok().filter(|_| answer.status == 200)
 }

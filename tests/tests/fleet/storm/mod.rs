@@ -5,6 +5,7 @@ mod faults;
 mod ledger;
 mod load;
 mod place;
+mod pushes;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -57,6 +58,11 @@ fn no_purge_is_lost_and_no_answer_is_too_old_in_a_storm_of_faults() {
                 scope.spawn(move || load.purge(number, seeds(number + 10 * purger)));
             }
         }
+        for number in 0..COUNT {
+            let load = &load;
+            scope.spawn(move || load.compare(number));
+        }
+        scope.spawn(|| load.push(seeds(200)));
         let of_servers = scope.spawn(|| faults.of_servers(seeds(100)));
         let of_machines = scope.spawn(|| faults.of_machines(seeds(101)));
         let begun = Instant::now();
@@ -70,6 +76,7 @@ fn no_purge_is_lost_and_no_answer_is_too_old_in_a_storm_of_faults() {
     });
     let is_calm = Instant::now();
     come_together(&place);
+    pushes::settle(&place);
     ledger.close();
     let lost = lost(&place, &ledger);
     tell(&place, &ledger, &faults, is_calm.elapsed());
@@ -80,6 +87,8 @@ fn no_purge_is_lost_and_no_answer_is_too_old_in_a_storm_of_faults() {
     let is_too_old = |older: &&Older| older.for_so_long > BOUND;
     let too_old: Vec<String> = older.iter().filter(is_too_old).map(told).collect();
     let refused = ledger.refused.lock().expect("no panic");
+    let misreported = ledger.misreported.lock().expect("no panic");
+    assert!(misreported.is_empty(), "{misreported:?}\n{}", place.logs());
     assert!(lost.is_empty(), "lost: {lost:?}\n{}", place.logs());
     assert!(too_old.is_empty(), "{} too old: {too_old:?}\n{}", too_old.len(), place.logs());
     assert!(
@@ -148,10 +157,12 @@ fn tell(place: &Place, ledger: &Ledger, faults: &Faults<'_>, calm: Duration) {
         count(&counts.not_taken),
         count(&counts.died)
     );
+    figure!("{} configurations pushed", ledger.pushed.lock().expect("no panic").len());
     figure!(
-        "{} answers, {} older than an acknowledged order, for {:.1} s at most; all together {:.1} s after the last fault",
+        "{} answers, {} older than an acknowledged order ({} of these than one that all {COUNT} machines had acknowledged), for {:.1} s at most; all together {:.1} s after the last fault",
         count(&counts.answers),
         older.len(),
+        older.iter().filter(|older| older.by == COUNT).count(),
         longest.as_secs_f64(),
         calm.as_secs_f64()
     );
