@@ -52,17 +52,19 @@ impl NameServer {
         Some(Path::new("/usr/sbin").join(self.name())).filter(|path| path.exists())
     }
 
-    /// Writes its configuration, and returns its arguments.
-    fn configure(self, folder: &Path) -> Vec<String> {
+    /// Writes its configuration with these zones, each in a file of its name, and returns its arguments.
+    fn configure(self, folder: &Path, zones: &[&str]) -> Vec<String> {
         let at = folder.display();
         let (v4, v6) = (Bed::SERVER_V4, Bed::SERVER_V6);
+        let each = |zone: &dyn Fn(&str) -> String| -> String {
+            zones.iter().map(|name| zone(name)).collect()
+        };
         let file = folder.join("server.conf");
         let text = match self {
             Self::Nsd | Self::NsdWithCookies => format!(
                 "server:\n server-count: 2\n ip-address: {v4}\n ip-address: {v6}\n username: \"\"\n zonesdir: \"{at}\"\n\
                  database: \"\"\n pidfile: \"{at}/server.pid\"\n xfrdfile: \"{at}/xfrd\"\n zonelistfile: \"{at}/zonelist\"\n\
-                 logfile: \"{at}/server.log\"\n rrl-ratelimit: 0\n{}remote-control:\n control-enable: no\n\
-                 zone:\n name: example.test\n zonefile: example.test\n",
+                 logfile: \"{at}/server.log\"\n rrl-ratelimit: 0\n{}remote-control:\n control-enable: no\n{}",
                 match self {
                     Self::NsdWithCookies => {
                         format!(
@@ -70,22 +72,26 @@ impl NameServer {
                         )
                     }
                     _ => String::new(),
-                }
+                },
+                each(&|name| format!("zone:\n name: {name}\n zonefile: {name}\n")),
             ),
             Self::Knot => format!(
                 "server:\n    rundir: {at}\n    pidfile: {at}/server.pid\n    listen: [{v4}@53, {v6}@53]\n    udp-workers: 1\n\
                  \x20   tcp-workers: 1\n    background-workers: 1\ndatabase:\n    storage: {at}/db\ntemplate:\n  - id: default\n\
-                 \x20   storage: {at}\n    zonefile-sync: -1\n    zonefile-load: whole\nzone:\n  - domain: example.test\n    file: example.test\n"
+                 \x20   storage: {at}\n    zonefile-sync: -1\n    zonefile-load: whole\nzone:\n{}",
+                each(&|name| format!("  - domain: {name}\n    file: {name}\n")),
             ),
             Self::Bind => format!(
                 "options {{ directory \"{at}\"; listen-on {{ {v4}; }}; listen-on-v6 {{ {v6}; }}; recursion no; pid-file none; session-keyfile none;\n\
-                 dnssec-validation no; check-names primary ignore; rrset-order {{ order none; }}; }};\ncontrols {{ }};\n\
-                 zone example.test {{ type primary; file \"example.test\"; notify no; }};\n"
+                 dnssec-validation no; check-names primary ignore; rrset-order {{ order none; }}; }};\ncontrols {{ }};\n{}",
+                each(&|name| format!(
+                    "zone \"{name}\" {{ type primary; file \"{name}\"; notify no; }};\n"
+                )),
             ),
             Self::PowerDns => {
-                let zones = format!(
-                    "zone \"example.test\" {{ type master; file \"{at}/example.test\"; }};\n"
-                );
+                let zones: String = each(&|name| {
+                    format!("zone \"{name}\" {{ type master; file \"{at}/{name}\"; }};\n")
+                });
                 fs::write(folder.join("zones.conf"), zones).expect("written");
                 let text = format!(
                     "launch=bind\nbind-config={at}/zones.conf\nlocal-address={v4},{v6}\nsocket-dir={at}\ndaemon=no\nguardian=no\n\
@@ -129,6 +135,19 @@ impl DnsLab {
     /// # Errors
     /// As [`DnsLab::new`].
     pub fn with(kind: NameServer, zone: &str, options: &BedOptions) -> Result<Self, String> {
+        Self::with_others(kind, zone, &[], options)
+    }
+
+    /// The same with other zones, by their names without a dot at the end.
+    ///
+    /// # Errors
+    /// As [`DnsLab::new`].
+    pub fn with_others(
+        kind: NameServer,
+        zone: &str,
+        others: &[(&str, &str)],
+        options: &BedOptions,
+    ) -> Result<Self, String> {
         if let Some(reason) = afpa_netlab::missing_privilege() {
             return Err(reason);
         }
@@ -136,10 +155,15 @@ impl DnsLab {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("run")).expect("a folder");
         fs::create_dir(folder.path().join("db")).expect("a folder");
-        fs::write(folder.path().join("example.test"), zone).expect("written");
+        let zones: Vec<_> =
+            [("example.test", zone)].into_iter().chain(others.iter().copied()).collect();
+        for (name, text) in &zones {
+            fs::write(folder.path().join(name), text).expect("written");
+        }
+        let names: Vec<&str> = zones.iter().map(|(name, _)| *name).collect();
         let bed = Bed::create(options).map_err(|error| error.to_string())?;
         let mut command = bed.server().command(program);
-        command.args(kind.configure(folder.path()));
+        command.args(kind.configure(folder.path(), &names));
         let server = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
         let lab = Self { server, folder, bed, kind };
         let mut client = lab.past_us(false);
@@ -347,6 +371,13 @@ impl DnsClient {
     /// Sends a query, and waits for nothing.
     pub fn send(&self, query: &[u8]) {
         let _lost = self.socket.send(query);
+    }
+
+    /// The next answer, to whatever was sent; None: there was none in time.
+    pub fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 4096];
+        let length = self.socket.recv(&mut buffer).ok()?;
+        Some(buffer[..length].to_vec())
     }
 
     /// How long to wait for an answer.

@@ -2,6 +2,8 @@
 //! that the server may have given.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_netlab::BedOptions;
@@ -70,9 +72,9 @@ fn ask(client: &mut DnsClient, random: &mut Random, has_edns: bool) -> Option<u3
 }
 
 /// AFPA_DNS_SOAK: seconds.
-fn length() -> Duration {
+fn length(usual: u64) -> Duration {
     let seconds = std::env::var("AFPA_DNS_SOAK").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(30))
+    Duration::from_secs(seconds.unwrap_or(usual))
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn no_answer_is_older_than_a_lease_under_change_and_loss() {
         Err(reason) => afpa_testkit::skip!("{reason}"),
     };
     let attached = lab.attach(&["--rate", "0"]);
-    let (checked, answered) = soak(&lab, &attached, length());
+    let (checked, answered) = soak(&lab, &attached, length(30));
     println!("{checked} answers, {answered} by the kernel, none older than a lease");
     assert!(checked > 100 && answered > checked / 10, "{:#?}", attached.statistics());
 }
@@ -121,6 +123,84 @@ fn soak(lab: &DnsLab, attached: &DnsAttached, length: Duration) -> (u64, u64) {
             let asked = Instant::now();
             let Some(version) = ask(&mut client, &mut random, has_edns) else { continue };
             let (oldest, newest) = (model.oldest(asked), model.told);
+            assert!((oldest..=newest).contains(&version), "{version}, not of {oldest} to {newest}");
+            checked += 1;
+        }
+    }
+    (checked, attached.answered())
+}
+
+/// Questions that are sent at once.
+const BATCH: u16 = 128;
+
+/// As many answers as the machine gives, while the zone changes and somebody asks for names that nobody has.
+#[test]
+fn no_answer_of_very_many_is_older_than_a_lease() {
+    let lab = match DnsLab::new(NameServer::Nsd, &zone(1)) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&["--rate", "0"]);
+    let is_over = AtomicBool::new(false);
+    let flood = lab.client(false);
+    let (checked, answered) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random::new(Random::seed_or(13));
+            while !is_over.load(Ordering::Relaxed) {
+                for _ in 0..32 {
+                    let name = format!("x{:x}.example.test", random.next());
+                    flood.send(&Query::new(&name, A).bytes());
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let counts = std::panic::catch_unwind(AssertUnwindSafe(|| rush(&lab, &attached)));
+        is_over.store(true, Ordering::Relaxed);
+        counts.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    println!("{checked} answers, {answered} by the kernel, none older than a lease");
+    assert!(checked > 1000 && answered > checked / 10, "{:#?}", attached.statistics());
+}
+
+fn rush(lab: &DnsLab, attached: &DnsAttached) -> (u64, u64) {
+    let mut random = Random::new(Random::seed_or(14));
+    let (mut client, mut server) = (lab.client(false), lab.past_us(false));
+    for one in [&mut client, &mut server] {
+        one.set_patience(Duration::from_millis(50));
+    }
+    let mut model = Model { told: 1, ..Model::default() };
+    let (began, mut changed, mut checked) = (Instant::now(), Instant::now(), 0);
+    let (mut pause, mut first) = (CHANGE, 0u16);
+    let queries: Vec<Query> = (0..BATCH)
+        .map(|id| {
+            let name = format!("n{}.example.test", usize::from(id) % NAMES);
+            Query { id, edns: (id % 2 == 0).then_some(1232), ..Query::new(&name, A) }
+        })
+        .collect();
+    let length = length(10);
+    while began.elapsed() < length {
+        if changed.elapsed() > pause {
+            model.told += 1;
+            lab.change_zone(&zone(model.told));
+            changed = Instant::now();
+            pause = if random.one_in(3) { CHANGE } else { CHANGE * 6 };
+        }
+        if let Some(version) = ask(&mut server, &mut random, true) {
+            model.see(version);
+        }
+        first = first.wrapping_add(BATCH);
+        let asked = Instant::now();
+        for query in &queries {
+            client.send(&Query { id: query.id.wrapping_add(first), ..query.clone() }.bytes());
+        }
+        let oldest = model.oldest(asked);
+        for _ in &queries {
+            let Some(answer) = client.receive() else { break };
+            let id = u16::from_be_bytes([answer[0], answer[1]]).wrapping_sub(first);
+            // One to an earlier batch may come late.
+            let Some(query) = queries.get(usize::from(id)) else { continue };
+            let version = version(&answer, query);
+            let newest = model.told;
             assert!((oldest..=newest).contains(&version), "{version}, not of {oldest} to {newest}");
             checked += 1;
         }
