@@ -45,6 +45,8 @@ pub(super) struct Asker {
     stranger: Arc<Stranger>,
     as_stranger: RefCell<Idle>,
     here: RefCell<Idle>,
+    /// Sockets that are kept without a question, of each kind.
+    kept: usize,
     timer: Cell<RetransmissionTimer>,
     cookies: Option<Arc<Cookies>>,
     random: std::fs::File,
@@ -66,6 +68,7 @@ impl Asker {
         address: SocketAddr,
         stranger: &Arc<Stranger>,
         cookies: Option<&Arc<Cookies>>,
+        kept: usize,
     ) -> io::Result<Self> {
         // If the address cannot be asked, that is an error of the start.
         stranger.datagrams(address)?;
@@ -75,6 +78,7 @@ impl Asker {
             stranger: Arc::clone(stranger),
             as_stranger: RefCell::default(),
             here: RefCell::default(),
+            kept: kept.max(SOCKETS),
             timer: Cell::default(),
             cookies: cookies.cloned(),
             random: std::fs::File::open("/dev/urandom")?,
@@ -129,7 +133,11 @@ impl Asker {
                 Reply::Silence
             }
         };
-        idle.borrow_mut().sockets.push_back(socket);
+        let mut idle = idle.borrow_mut();
+        match idle.sockets.len() < self.kept {
+            true => idle.sockets.push_back(socket),
+            false => idle.open -= 1,
+        }
         reply
     }
 

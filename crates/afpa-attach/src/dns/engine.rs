@@ -96,6 +96,9 @@ const BEAT: Duration = Duration::from_millis(250);
 /// Between two looks for questions that are not pinned.
 const TURN: Duration = Duration::from_millis(50);
 
+/// Sockets of each kind that a thread keeps for all addresses together.
+const SOCKETS: usize = 64;
+
 /// A thread's own.
 fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_io().enable_time().build()
@@ -141,7 +144,8 @@ impl Engine {
     pub(super) fn start(self: &Arc<Self>, stranger: &Arc<Stranger>) -> anyhow::Result<()> {
         self.beat();
         let askers = || {
-            let asker = |at: &SocketAddr| Asker::new(*at, stranger, self.cookies.as_ref());
+            let kept = SOCKETS / self.listen.len().max(1);
+            let asker = |at: &SocketAddr| Asker::new(*at, stranger, self.cookies.as_ref(), kept);
             self.listen.iter().map(asker).collect()
         };
         let (for_polls, for_keys): (std::io::Result<Vec<_>>, std::io::Result<Vec<_>>) =
