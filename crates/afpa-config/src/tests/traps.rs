@@ -67,7 +67,7 @@ fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
     let kind = refused("[[server_group]]\nname = 5\nservers = [\"a:1\"]\n[[site]]\nto = \"a:1\"\n");
     assert!(kind.contains("it has no default: docs/configuration.md shows"), "{kind}");
     let prefix = refused("[[site]]\nroot = \"/\"\n[[site.path]]\nprefix = \"a\"\nstatus = 404\n");
-    assert!(prefix.contains("= write \"/a\"\n") && !prefix.contains("2 errors"), "{prefix}");
+    assert!(prefix.contains("= write \"/a\"") && !prefix.contains("2 errors"), "{prefix}");
     let root = refused("[[site]]\nroot = \"/\"\n[[site.path]]\nprefix = \"/a\"\nroot = \"/\"\n");
     assert!(root.contains("which does not end with a slash"), "{root}");
     assert!(!root.contains("the rewritten path"), "{root}");
@@ -79,7 +79,10 @@ fn addresses_and_sections_in_the_wrong_place_say_where_they_belong() {
     let url = servers("\"https://b.example\"");
     assert!(url.contains("is not the address of a server") && !url.contains("2 errors"), "{url}");
     let weight = servers("{ to = \"b:1\", weight = -1 }");
-    assert!(weight.contains("= use 0 to 1000\n") && !weight.contains("2 errors"), "{weight}");
+    assert!(
+        weight.trim_end().ends_with("= use 0 to 1000") && !weight.contains("2 errors"),
+        "{weight}"
+    );
     let nul = refused("[[site]]\nroot = \"/a\\u0000\"\n");
     assert!(nul.contains("no path has the character \\u0000"), "{nul}");
 }
