@@ -9,6 +9,7 @@
 # publicsuffix2 2.20191221 (Python) gives the suffix 公司.cn for the domain in the one form. tldjs 2.3.2 finds no domain in
 # _dmarc.example.com. psl 1.15.0, tldts 7.6.0 (npm) and publicsuffixlist 1.1.2.20261023 (Python) find all.
 # Statistics by domain put all sites of a country's companies into one line.
+# shellcheck disable=SC2016 # templates of JavaScript
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 npm_install psl@1.15.0 tldts@7.6.0 tldjs@2.3.2 tld-extract@2.1.0

@@ -8,6 +8,7 @@
 # go.opentelemetry.io/contrib/propagators/aws 1.47.0 (Go) begin a trace of another number. With Parent, and without Sampled, Node
 # begins another one, too.
 # The number in the balancer's log is in no trace.
+# shellcheck disable=SC2016 # templates of JavaScript
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 TRACE=1-5759e988-bd862e3fe1be46a994272793 SPAN=53995c3f42cd8ad8
