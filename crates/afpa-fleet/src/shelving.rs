@@ -55,7 +55,7 @@ impl Agent {
         asks: &mut mpsc::UnboundedReceiver<Ask>,
         streams: &Context,
     ) -> Result<Infallible, Fault> {
-        let bucket = streams.get_or_create_stream(self.way.bucket("certificates", 1)).await?;
+        let bucket = self.stream(streams, self.way.bucket("certificates", 1)).await?;
         let info = bucket.get_info().await?;
         let log = found(&info).log;
         self.with_shelf(|shelf| shelf.begin(log));
