@@ -18,8 +18,8 @@ pub(crate) type Answer<T> = oneshot::Sender<Result<T, String>>;
 /// A question of another thread.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// To take a record. Whether that is done.
-    Take(String, Answer<bool>),
+    /// To take a record; `None`: another machine has it. If nobody waits for the answer any more, the record in it is given back.
+    Take(String, Answer<Option<HeldRecord>>),
     /// To write a value to one that this process holds, and to hold it on or to give it back.
     Put(String, Arc<str>, bool, Answer<Position>),
     /// To give it back as it is.
@@ -73,13 +73,15 @@ impl Records {
     /// # Errors
     /// When the servers cannot be asked, with the reason for people.
     pub async fn take(&self, key: &str) -> Result<Option<HeldRecord>, String> {
-        let is_taken = ask(&self.0, |answer| Ask::Take(key.to_owned(), answer)).await?;
-        let (shared, key) = (Arc::clone(&self.0), key.to_owned());
-        Ok(is_taken.then(|| HeldRecord { shared, key, written: None, is_over: false }))
+        ask(&self.0, |answer| Ask::Take(key.to_owned(), answer)).await
     }
 }
 
 impl HeldRecord {
+    pub(crate) fn new(shared: Arc<Shared>, key: String) -> Self {
+        Self { shared, key, written: None, is_over: false }
+    }
+
     /// Its value.
     pub fn value(&self) -> Option<Arc<str>> {
         self.shared.lock().shelf.as_ref()?.value(&self.key)
@@ -155,4 +157,27 @@ pub(crate) fn refuse(asks: &mut mpsc::UnboundedReceiver<Ask>, why: &str) -> Vec<
         }
     }
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Heartbeat;
+    use crate::orders::Orders;
+
+    #[tokio::test]
+    async fn a_record_that_nobody_waits_for_any_more_is_given_back() {
+        let (desk, mut asks) = mpsc::unbounded_channel();
+        let orders = Orders::new("a-1".to_owned(), Vec::new());
+        let shared = Shared::new(orders, Heartbeat::default(), Duration::ZERO, desk, None);
+        let records = Records::new(Arc::new(shared));
+        let taker = records.clone();
+        let waiting = tokio::spawn(async move { taker.take("k").await.map(|_| ()) });
+        let Some(Ask::Take(key, answer)) = asks.recv().await else { panic!("it asks") };
+        // It ends between question and answer, as at a reload.
+        waiting.abort();
+        assert!(waiting.await.is_err_and(|ended| ended.is_cancelled()));
+        drop(answer.send(Ok(Some(HeldRecord::new(Arc::clone(&records.0), key)))));
+        assert!(matches!(asks.try_recv(), Ok(Ask::Leave(key)) if key == "k"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The bucket of records: a consumer has the last one of each subject, and then each that is written.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
@@ -14,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::follower::Position;
 use crate::members::BEAT;
 use crate::nats::{Agent, Fault, PAUSE, STUCK, Way, found};
-use crate::records::{Ask, refuse};
+use crate::records::{Ask, HeldRecord, refuse};
 use crate::shelf::{Changed, Shelf, ShelfWrite};
 
 /// The fate of a write.
@@ -160,8 +161,12 @@ impl Agent {
                     Some(write) => self.write_record(write, at, streams).await,
                     None => Ok(Written::Refused),
                 };
-                let is_taken = outcome.as_ref().map(|fate| matches!(fate, Written::At(_)));
-                drop(answer.send(is_taken.map_err(ToString::to_string)));
+                let taken = outcome.as_ref().map(|fate| {
+                    let is_taken = matches!(fate, Written::At(_));
+                    is_taken.then(|| HeldRecord::new(Arc::clone(&self.shared), key))
+                });
+                // Where nobody waits any more, dropping it gives it back.
+                drop(answer.send(taken.map_err(ToString::to_string)));
                 outcome.map(|_| ())
             }
             Ask::Put(key, value, is_held, answer) => {
