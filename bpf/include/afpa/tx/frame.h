@@ -96,24 +96,29 @@ static __always_inline void write_ttl_and_age(struct work *work, const struct af
 	work->age.sum_odd = (__u16)(sum << 8 | sum >> 8);
 }
 
-/* The Age of an answer of the slot, perhaps behind a `ttl`. A global function: its branches would multiply with its callers'. */
-__noinline int afpa_write_age(struct work *work, struct afpa_slot *slot, __u32 age)
+/*
+ * The Age of an answer of the slot, perhaps behind a `ttl`; `digits`: those of the Age, as the caller has read them. A global
+ * function: its branches would multiply with its callers'.
+ */
+__noinline int afpa_write_age(struct work *work, struct afpa_slot *slot, __u32 age, __u32 digits)
 {
 	if (!work || !slot)
 		return 0;
 	if (slot->ttl_digits)
 		write_ttl_and_age(work, slot, age);
 	else
-		write_age(work, age, slot->age_digits);
+		write_age(work, age, digits);
 	return 0;
 }
 
 /* The text that is patched into an answer of the slot: the Date of a Unix second, or an Age, perhaps behind a `ttl`. */
 static __always_inline const struct afpa_date *date_or_age(struct work *work, struct afpa_slot *slot, __u32 value)
 {
-	if (!slot->age_digits)
+	__u32 digits = slot->age_digits;
+
+	if (!digits)
 		return date_entry(value);
-	afpa_write_age(work, slot, value);
+	afpa_write_age(work, slot, value, digits);
 	return &work->age;
 }
 
