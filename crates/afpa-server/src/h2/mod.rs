@@ -78,6 +78,8 @@ impl<M: Module, T: Transport> H2<M, T> {
     /// Goes on with a connection whose first bytes were the preface, or whose client has chosen HTTP/2 in its
     /// TLS handshake.
     pub(crate) fn new(mut inner: Connection<M, T>) -> Self {
+        // Frames of requests and of content go both ways at once: none may wait for an answer.
+        inner.transport.expects_more();
         let worker = Rc::clone(&inner.worker);
         worker.module.borrow_mut().has_streams(&mut inner.data);
         worker.counters.h2_connections.add(1);
