@@ -61,6 +61,8 @@ pub(crate) struct Fetching {
     pub(crate) streams: bool,
     /// The client, if another machine may be asked on its behalf.
     pub(crate) from: Option<PeerClient>,
+    /// Ranges of statuses whose answers are not kept, although the one who asks gets them; `None`: those of the job.
+    pub(crate) replaces: Option<Arc<[(u16, u16)]>>,
 }
 
 impl Fetching {
@@ -73,12 +75,14 @@ impl Fetching {
 
 impl Plan {
     /// The same for the question of another machine: it is not passed on to a third one, and its answer is kept whatever its
-    /// conditions. `None`: this is no affair of other machines.
-    pub fn for_peer(self) -> Option<Self> {
+    /// conditions. `replaces`: ranges of statuses whose answers are not kept: the other machine gets them, and its client an
+    /// error page. `None`: this is no affair of other machines.
+    pub fn for_peer(self, replaces: Option<Arc<[(u16, u16)]>>) -> Option<Self> {
         let Self { cache, what } = self;
         let What::Fetch(mut fetching) = what else { return None };
         fetching.from.take()?;
         (fetching.streams, fetching.collapses, fetching.at_once) = (true, true, false);
+        fetching.replaces = replaces;
         Some(Self { cache, what: What::Fetch(fetching) })
     }
 }
@@ -138,6 +142,7 @@ pub(crate) fn for_miss(
         ranged,
         at_once,
         streams,
+        replaces: None,
     };
     let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
     Some(Plan { cache: cache.clone(), what })
@@ -214,5 +219,6 @@ fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
         collapses: false,
         streams: false,
         from: None,
+        replaces: None,
     })
 }

@@ -18,6 +18,8 @@ use serde_json::Value;
 use crate::bed::{Nats, SOON, look, said};
 use crate::origin::{Asked, Origin, Reply, ok};
 
+mod once;
+
 struct Bed {
     nats: Nats,
     folder: tempfile::TempDir,

@@ -82,13 +82,8 @@ impl<T: Table> Http<T> {
             return refuse(responder, out);
         }
         let scope = Some((to.site, Some(set)));
-        let asked = Asked {
-            client,
-            scope: scopes.get(to.site, Some(set)),
-            tls: tls.as_ref(),
-            errors: errors_of(global, scope, client),
-            ..asked
-        };
+        let asked =
+            Asked { client, scope: scopes.get(to.site, Some(set)), tls: tls.as_ref(), ..asked };
         let begin = out.bytes.len();
         let plan = match kept::look_up((view, keys), lookup, asked, responder, out) {
             Kept::Answered(persistence) => {
@@ -96,7 +91,11 @@ impl<T: Table> Http<T> {
                 peers.served(question.key, true);
                 return Cached::Hit(persistence);
             }
-            Kept::Ask(Some(plan)) => plan.for_peer(),
+            Kept::Ask(Some(plan)) => {
+                // An error of a server passes with the proof: the other machine has the page for its client.
+                let errors = errors_of(global, scope, client);
+                plan.for_peer(errors.and_then(|errors| errors.pages.replaces.clone()))
+            }
             Kept::Ask(None) | Kept::Instead(_) => None,
         };
         let Some(plan) = plan else { return refuse(responder, out) };

@@ -33,7 +33,7 @@ pub(crate) struct Question<'a> {
     pub(crate) validates: bool,
     /// Whether an answer that may be kept is kept here; else another machine does so.
     pub(crate) lists: bool,
-    /// Ranges of statuses whose answers the client does not get: none of them is kept.
+    /// Ranges of statuses whose answers clients do not get: none of them is kept.
     replaces: Option<Arc<[(u16, u16)]>>,
     /// The changes of the response's fields, if there are some.
     rules: Option<Arc<FieldRules>>,
@@ -69,7 +69,7 @@ impl<'a> Question<'a> {
         let stored = fetching.stored.as_ref().and_then(|object| object.header().response());
         let validates = stored.is_some_and(|stored| stored.draft.has_validator());
         let exchange = Arc::clone(&job.settings);
-        let replaces = job.replaces.clone();
+        let replaces = fetching.replaces.as_ref().or(job.replaces.as_ref()).cloned();
         let rules = job.edits.as_ref().map(|edits| Arc::clone(edits.rules()));
         let lists = true;
         Self { cache, fetching, fetch, exchange, head, validates, lists, replaces, rules, asked_at }
