@@ -83,6 +83,7 @@ impl Round<'_> {
     ) -> Answered {
         let begun = client.cached_now();
         let SiteCache { responses, policy, .. } = self.cache;
+        let mut is_other = false;
         loop {
             self.tries += 1;
             let fetch = self.fetching.fetch();
@@ -90,8 +91,9 @@ impl Round<'_> {
             let passes = responses.passes().has(fetch.hash, now.steady_ms() / 1000);
             let alone = !self.fetching.collapses || self.tries > TRIES || passes;
             if alone {
-                // With conditions alone it asks for itself, and another machine may know that they are met.
-                let may_ask = self.tries == 1 && !passes;
+                // With conditions alone it asks for itself, and another machine may know that they are met, or have the
+                // variant that this request wants. Where the wait was too long, it would only wait once more.
+                let may_ask = (self.tries == 1 || is_other) && !passes;
                 let lead = Lead { fetch, keeps: false, for_nobody: false, may_ask };
                 return self.lead(job, core, client, lead).await;
             }
@@ -128,6 +130,10 @@ impl Round<'_> {
                 Followed::Again => continue,
                 Followed::Alone => {
                     self.fetching.collapses = false;
+                    continue;
+                }
+                Followed::Other => {
+                    (self.fetching.collapses, is_other) = (false, true);
                     continue;
                 }
                 Followed::Sent { status, bytes, persistence } => {

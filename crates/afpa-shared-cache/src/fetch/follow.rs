@@ -27,8 +27,10 @@ pub(crate) enum Followed {
     Broken { status: u16, bytes: u64 },
     /// No server answered.
     Failed(Failure),
-    /// The answer is not for this request, or has not come in time: it goes to a server itself.
+    /// The answer is not for others, or has not come in time: it goes to a server itself.
     Alone,
+    /// The answer is not for this request. Another machine may have one that is.
+    Other,
     /// The leading request has gone: another one has to lead.
     Again,
     /// Its client went away.
@@ -86,12 +88,14 @@ async fn answer<C: ClientStream + ?Sized>(
         Err(Ended::ClientGone) => return Followed::ClientGone,
     };
     if !who.is_for(arriving.draft.vary(), &arriving.variant) {
-        return Followed::Alone;
+        return Followed::Other;
     }
     // An answer without a length may grow beyond the limit on kept answers, and a follower that has begun to send it
     // would have to break off.
     let may_stream = who.streams && arriving.announced.is_some();
-    if !may_stream && !arriving.is_whole {
+    let arriving = if may_stream || arriving.is_whole {
+        arriving
+    } else {
         if let Some(until) = arriving.waits_until() {
             if until <= client.now().steady_ms() {
                 return Followed::Alone;
@@ -99,28 +103,27 @@ async fn answer<C: ClientStream + ?Sized>(
             waiting = Waiting { until: until.min(waiting.until), armed: false };
         }
         let whole = poll_fn(|cx| waiting.poll(cx, client, |cx| fetch.poll_whole(cx, seat))).await;
-        return match whole {
-            Ok(()) => match fetch_object(fetch, seat).await {
-                Some(object) => for_it(who, object),
-                None => Followed::Alone,
-            },
-            Err(Ended::Over) => Followed::Alone,
-            Err(Ended::ClientGone) => Followed::ClientGone,
-        };
+        match whole {
+            Ok(()) => {}
+            Err(Ended::Over) => return Followed::Alone,
+            Err(Ended::ClientGone) => return Followed::ClientGone,
+        }
+        match poll_fn(|cx| fetch.poll_answer(cx, seat)).await {
+            Phase::Arriving(arriving) if arriving.is_whole => arriving,
+            Phase::Whole(object) | Phase::Stored(object) => return for_it(who, object),
+            _ => return Followed::Alone,
+        }
+    };
+    // It may be that of another attempt.
+    if !who.is_for(arriving.draft.vary(), &arriving.variant) {
+        return Followed::Other;
     }
     match arriving.object.clone() {
         Some(object) => Followed::Stored(object),
+        // An answer that this machine does not keep is here all the same.
         None if who.streams => stream(fetch, client, who, seat, &arriving).await,
+        None if fetch.is_elsewhere() => Followed::Other,
         None => Followed::Alone,
-    }
-}
-
-/// The object that an answer has become.
-async fn fetch_object(fetch: &Fetch, seat: &mut Seat) -> Option<Arc<Object<StoredResponse>>> {
-    match poll_fn(|cx| fetch.poll_answer(cx, seat)).await {
-        Phase::Arriving(arriving) => arriving.object,
-        Phase::Whole(object) | Phase::Stored(object) => Some(object),
-        _ => None,
     }
 }
 
@@ -128,7 +131,7 @@ fn for_it(who: Follower<'_>, object: Arc<Object<StoredResponse>>) -> Followed {
     let Some(response) = object.header().response() else { return Followed::Alone };
     match who.is_for(response.draft.vary(), &object.key().path) {
         true => Followed::Stored(object),
-        false => Followed::Alone,
+        false => Followed::Other,
     }
 }
 

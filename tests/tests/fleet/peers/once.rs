@@ -1,6 +1,80 @@
-//! Errors with pages, which the machine of the client has.
+//! Requests that wait for one another, and errors with pages.
+
+use std::io::Write as _;
 
 use super::*;
+
+/// A server that says no length, and takes its time before its head and within its content.
+fn in_chunks() -> Origin {
+    Origin::start(|asked: &Asked| {
+        let text = format!("{} {}", asked.target, asked.number);
+        Reply::With(Box::new(move |stream| {
+            // All of them wait for the head.
+            thread::sleep(Duration::from_millis(300));
+            let head = "HTTP/1.1 200 X\r\nCache-Control: max-age=3600\r\nConnection: close\r\n\
+                        Transfer-Encoding: chunked\r\n\r\n4\r\none \r\n";
+            let _written = stream.write_all(head.as_bytes());
+            thread::sleep(Duration::from_millis(50));
+            let rest = format!("{:x}\r\n{text}\r\n0\r\n\r\n", text.len());
+            let _written = stream.write_all(rest.as_bytes());
+        }))
+    })
+}
+
+#[test]
+fn those_who_wait_for_an_answer_that_another_machine_keeps_get_it_from_there() {
+    let Some(bed) = Bed::new() else { return };
+    let origin = in_chunks();
+    let machines = ["a", "b"].map(|name| bed.machine(name, &origin, ""));
+    gather(&machines.each_ref());
+    for round in 0..16 {
+        let target = format!("/{round}");
+        thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let answer = machines[0].server.get(&target);
+                    let wanted = format!("one {target} 1");
+                    assert_eq!((answer.status, answer.text()), (200, &*wanted), "{answer:?}");
+                    assert!(answer.field("AFPA-Answer").is_none(), "{answer:?}");
+                });
+            }
+        });
+        assert_eq!(origin.count(&target), 1, "{target}");
+    }
+    assert!(counts(&machines[0], "answered") > 0);
+    assert_eq!((counts(&machines[0], "refused"), counts(&machines[0], "failed")), (0, 0));
+}
+
+#[test]
+fn a_request_for_another_variant_asks_the_machine_that_has_it() {
+    let Some(bed) = Bed::new() else { return };
+    let origin = Origin::start(|asked: &Asked| {
+        let language = asked.field("Accept-Language").unwrap_or_default();
+        if language == "de" {
+            thread::sleep(Duration::from_millis(400));
+        }
+        ok("Cache-Control: max-age=3600\r\nVary: Accept-Language\r\n", &language)
+    });
+    let machines = ["a", "b"].map(|name| bed.machine(name, &origin, ""));
+    gather(&machines.each_ref());
+    let ask = |number: usize, target: &str, language: &str| {
+        let lines = format!("Accept-Language: {language}\r\n");
+        let answer = machines[number].server.connect().get_with(target, &lines);
+        assert_eq!((answer.status, answer.text()), (200, language), "{answer:?}");
+    };
+    for round in 0..12 {
+        let target = format!("/{round}");
+        ask(1, &target, "fr");
+        thread::scope(|scope| {
+            scope.spawn(|| ask(0, &target, "de"));
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(100));
+                ask(0, &target, "fr");
+            });
+        });
+        assert_eq!(origin.count(&target), 2, "{target}");
+    }
+}
 
 #[test]
 fn an_error_that_a_page_replaces_is_asked_for_once() {
