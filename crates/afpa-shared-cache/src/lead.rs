@@ -262,6 +262,10 @@ impl Round<'_> {
         if job.fastcgi.is_some() || job.compress.is_some() || job.body != BodyLength::None {
             return None;
         }
+        // The PROXY protocol names the address that the client has come to, which a question does not.
+        if job.preface.is_some() {
+            return None;
+        }
         let mut peer = peers.choose(place, shared_key(fetch.primary()))?;
         let stored = self.fetching.stored.as_ref().and_then(|object| object.header().response());
         let mut text = head_of(self.head, stored.is_none())?;

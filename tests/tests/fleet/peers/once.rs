@@ -1,4 +1,4 @@
-//! Requests that wait for one another, and errors with pages.
+//! Requests that wait for one another, errors with pages, and servers that no other machine may be asked for.
 
 use std::io::Write as _;
 
@@ -113,4 +113,33 @@ fn an_error_that_a_page_replaces_is_asked_for_once() {
         assert_eq!((counts(machine, "refused"), counts(machine, "failed")), (0, 0));
     }
     assert!(counts(&machines[0], "answered") > 0);
+}
+
+#[test]
+fn servers_that_are_told_of_connections_are_asked_by_the_machine_that_has_them() {
+    let Some(bed) = Bed::new() else { return };
+    // The first line that it gets is the header of the PROXY protocol: its target is the family.
+    let origin = Origin::start(|_: &Asked| {
+        let fields = "Cache-Control: max-age=3600\r\nConnection: close\r\n";
+        Reply::Last(crate::origin::message(200, fields, "of it"))
+    });
+    let machines = ["a", "b"].map(|name| {
+        let (peers, to) = (free_address(), origin.to());
+        let more = format!(
+            "peers = \"{peers}\"\n[[server_group]]\nname = \"app\"\nservers = [\"{to}\"]\n\
+             proxy_protocol = \"v1\"\n"
+        );
+        let path = "[[site.path]]\nprefix = \"/told/\"\nto = \"app\"\n";
+        bed.machine_of(name, &origin, (&more, path), "s", peers)
+    });
+    gather(&machines.each_ref());
+    for round in 0..8 {
+        for machine in &machines {
+            assert_eq!(machine.server.get(&format!("/told/{round}")).text(), "of it");
+        }
+    }
+    assert_eq!(origin.count("TCP4"), 16);
+    for machine in &machines {
+        assert_eq!((counts(machine, "answered"), counts(machine, "refused")), (0, 0));
+    }
 }
