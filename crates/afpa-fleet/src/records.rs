@@ -16,7 +16,6 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, String>>;
 
 /// A question of another thread.
-#[derive(Debug)]
 pub(crate) enum Ask {
     /// To take a record; `None`: another machine has it. If nobody waits for the answer any more, the record in it is given back.
     Take(String, Answer<Option<HeldRecord>>),
@@ -24,6 +23,19 @@ pub(crate) enum Ask {
     Put(String, Arc<str>, bool, Answer<Position>),
     /// To give it back as it is.
     Leave(String),
+}
+
+/// Nobody sees the value: it may have a key.
+impl std::fmt::Debug for Ask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Take(key, _) => f.debug_tuple("Take").field(key).finish_non_exhaustive(),
+            Self::Put(key, _, is_held, _) => {
+                f.debug_tuple("Put").field(key).field(is_held).finish_non_exhaustive()
+            }
+            Self::Leave(key) => f.debug_tuple("Leave").field(key).finish(),
+        }
+    }
 }
 
 /// The part that thread and askers have in common.
@@ -179,5 +191,13 @@ mod tests {
         assert!(waiting.await.is_err_and(|ended| ended.is_cancelled()));
         drop(answer.send(Ok(Some(HeldRecord::new(Arc::clone(&records.0), key)))));
         assert!(matches!(asks.try_recv(), Ok(Ask::Leave(key)) if key == "k"));
+    }
+
+    #[test]
+    fn nobody_sees_the_value_of_a_question() {
+        let (answer, _answered) = oneshot::channel();
+        let put = Ask::Put("certificate a.test".to_owned(), "PRIVATE KEY".into(), true, answer);
+        let shown = format!("{put:?}");
+        assert!(shown.contains("a.test") && !shown.contains("PRIVATE"), "{shown}");
     }
 }

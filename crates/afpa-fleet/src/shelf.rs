@@ -10,6 +10,7 @@
 //! away for longer than its lease writes nothing any more.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ struct Record {
 pub struct Sealed;
 
 /// A record that has changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Changed {
     /// Its key.
     pub key: String,
@@ -51,7 +52,7 @@ pub struct Changed {
 }
 
 /// A write of a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ShelfWrite {
     /// The last part of its subject.
     pub subject: String,
@@ -64,7 +65,7 @@ pub struct ShelfWrite {
     asked: Duration,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Slot {
     key: String,
     value: Option<Arc<str>>,
@@ -74,7 +75,7 @@ struct Slot {
 }
 
 /// All records of a bucket, as one process knows them. Times are those of the process, and never go back.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Shelf {
     own: String,
     secret: Secret,
@@ -83,6 +84,45 @@ pub struct Shelf {
     slots: BTreeMap<String, Slot>,
     /// All that there were at the beginning of the conversation have been read.
     is_read: bool,
+}
+
+/// Nobody sees the value: it may have a key.
+impl fmt::Debug for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Changed");
+        shown.field("key", &self.key).field("has_value", &self.value.is_some());
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Likewise.
+impl fmt::Debug for ShelfWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ShelfWrite");
+        shown.field("subject", &self.subject).field("revision", &self.revision);
+        shown.field("is_held", &self.is_held).field("asked", &self.asked);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Likewise.
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Slot");
+        shown.field("key", &self.key).field("has_value", &self.value.is_some());
+        shown.field("lease", &self.lease).field("is_wanted", &self.is_wanted);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Likewise.
+impl fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Shelf");
+        shown.field("own", &self.own).field("bucket", &self.bucket);
+        shown.field("slots", &self.slots).field("is_read", &self.is_read);
+        shown.finish_non_exhaustive()
+    }
 }
 
 impl Shelf {
@@ -358,6 +398,20 @@ mod tests {
         b.wrote(write, 2, s(15));
         a.lost(&a.subject(KEY));
         assert!(a.take(KEY, s(15)).is_none(), "it has not looked");
+    }
+
+    #[test]
+    fn nobody_sees_a_value() {
+        let mut a = shelf("a", 1);
+        let write = a.take(KEY, s(0)).unwrap();
+        a.wrote(write, 1, s(0));
+        let write = a.put(KEY, "PRIVATE KEY".into(), false, s(0)).unwrap();
+        let written = format!("{write:?}");
+        let changed = format!("{:?}", a.wrote(write, 2, s(0)).unwrap());
+        for shown in [written, changed, format!("{a:?}"), format!("{:?}", a.slots)] {
+            assert!(!shown.contains("PRIVATE") && !shown.contains("bytes"), "{shown}");
+        }
+        assert!(format!("{a:?}").contains(KEY));
     }
 
     #[test]
