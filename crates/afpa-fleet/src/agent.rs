@@ -140,6 +140,14 @@ impl FleetView {
         self.0.take(order)
     }
 
+    /// Sends an order to all machines that nobody has given: it follows from a request of any client that has changed something.
+    ///
+    /// # Errors
+    /// When many orders wait already: there is room left for those that somebody gives.
+    pub fn send_change(&self, order: Order) -> Result<(), Full> {
+        self.0.take_change(order)
+    }
+
     /// How far the fleet is with an order; `None`: there is no such order, or it was long ago.
     pub fn order(&self, number: u64) -> Option<OrderLook> {
         self.0.order(number)

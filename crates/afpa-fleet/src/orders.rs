@@ -11,6 +11,9 @@ use crate::message::Order;
 /// Orders that wait for one log at most.
 const MOST_WAITING: usize = 10_000;
 
+/// Changes are not taken when so many wait: there is always room for orders that somebody has given.
+const MOST_WITH_CHANGES: usize = MOST_WAITING / 2;
+
 /// Orders of a log under way at a time.
 pub(crate) const BATCH: usize = 64;
 
@@ -44,8 +47,22 @@ pub enum Fate {
 
 /// Too many orders wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{MOST_WAITING} orders wait for the servers of the fleet already: see `afpa fleet`")]
-pub struct Full;
+#[error("{waiting} orders wait for the servers of the fleet already: see `afpa fleet`")]
+pub struct Full {
+    /// So many.
+    pub waiting: usize,
+    /// Another one of its kind was not taken before, and the queue has not been empty since.
+    pub again: bool,
+}
+
+/// Where an order comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Giver {
+    /// Somebody has given it.
+    Somebody,
+    /// It follows from the requests of any client.
+    Change,
+}
 
 /// The orders of one machine.
 #[derive(Debug)]
@@ -60,8 +77,13 @@ pub struct Orders {
     changes: u64,
     /// The last place of one of them in the log of purges.
     logged: Option<Position>,
-    /// An order to purge was done here, and no other machine will hear of it.
-    lost: bool,
+    /// An order to purge was done here, and no other machine will hear of it: those that were taken until then have no higher
+    /// numbers.
+    lost: Option<u64>,
+    /// The last order of this process to purge with these arguments that waits.
+    last: BTreeMap<String, u64>,
+    /// Orders of somebody, and changes, that were not taken since the queue of their log was empty.
+    full: [[bool; 2]; 2],
 }
 
 impl Orders {
@@ -75,7 +97,9 @@ impl Orders {
             settled: VecDeque::new(),
             changes: 0,
             logged: None,
-            lost: false,
+            lost: None,
+            last: BTreeMap::new(),
+            full: [[false; 2]; 2],
         };
         orders.take_in(left);
         orders.changes = 0;
@@ -106,25 +130,80 @@ impl Orders {
         has_room
     }
 
-    /// Takes an order; its number is for [`fate`](Self::fate).
+    /// Takes an order of somebody; its number is for [`fate`](Self::fate). It may be that of an equal one to purge that goes to
+    /// the log later.
     ///
     /// # Errors
     /// When too many wait.
     pub fn take(&mut self, order: Order) -> Result<u64, Full> {
-        let waiting = &mut self.waiting[order.log().index()];
-        if waiting.len() >= MOST_WAITING {
-            self.lost |= order.log() == Log::Purges;
-            return Err(Full);
+        let equal = self.equal(&order).filter(|number| self.fates.contains_key(number));
+        if let Some(number) = equal {
+            return Ok(number);
         }
-        self.number += 1;
-        self.changes += 1;
-        let id = format!("{}-{}", self.instance, self.number);
-        waiting.push_back(Queued { id, order: order.clone() });
-        self.fates.insert(self.number, (order, Fate::Queued));
+        let number = self.add(order.clone(), Giver::Somebody)?;
+        self.fates.insert(number, (order, Fate::Queued));
         while self.fates.len() > MOST_FATES {
             self.fates.pop_first();
         }
+        Ok(number)
+    }
+
+    /// Takes an order that nobody has given: it follows from a request that has changed something. Nobody asks for its fate.
+    ///
+    /// # Errors
+    /// When many wait: there is room left for orders of somebody.
+    pub fn take_change(&mut self, order: Order) -> Result<(), Full> {
+        match self.equal(&order) {
+            Some(_) => Ok(()),
+            None => self.add(order, Giver::Change).map(drop),
+        }
+    }
+
+    /// The number of an equal order to purge that will go to the log after this moment. One of the first may be on its way
+    /// there already: a machine may carry it out before, and then keep an answer that this order is about. Those to deny are
+    /// never left out: their order makes a difference.
+    fn equal(&self, order: &Order) -> Option<u64> {
+        let Order::Purge { arguments } = order else { return None };
+        let number = *self.last.get(arguments)?;
+        let id = self.id(number);
+        let mut first = self.waiting[Log::Purges.index()].iter().take(BATCH);
+        // One of everything from before a loss does not make up for it.
+        let does_as_much =
+            self.lost.is_none_or(|lost| number > lost) || !is_of_everything(arguments);
+        (does_as_much && first.all(|queued| queued.id != id)).then_some(number)
+    }
+
+    fn add(&mut self, order: Order, giver: Giver) -> Result<u64, Full> {
+        let log = order.log();
+        let most = match giver {
+            Giver::Somebody => MOST_WAITING,
+            Giver::Change => MOST_WITH_CHANGES,
+        };
+        let waiting = self.waiting[log.index()].len();
+        if waiting >= most {
+            if log == Log::Purges {
+                self.lost = Some(self.number);
+            }
+            let again = std::mem::replace(&mut self.full[log.index()][giver as usize], true);
+            return Err(Full { waiting, again });
+        }
+        self.number += 1;
+        self.changes += 1;
+        if let Order::Purge { arguments } = &order {
+            self.last.insert(arguments.clone(), self.number);
+        }
+        let id = self.id(self.number);
+        self.waiting[log.index()].push_back(Queued { id, order });
         Ok(self.number)
+    }
+
+    fn id(&self, number: u64) -> String {
+        format!("{}-{number}", self.instance)
+    }
+
+    /// The number of an order of this process.
+    fn number(&self, id: &str) -> Option<u64> {
+        id.strip_prefix(&self.instance)?.strip_prefix('-')?.parse().ok()
     }
 
     /// The first orders that wait for a log, and can be under way together: the log of bans keeps the last order for each prefix,
@@ -154,9 +233,9 @@ impl Orders {
         !self.waiting[log.index()].is_empty() || self.has_lost()
     }
 
-    /// Whether an order to purge was done here alone for good.
+    /// Whether an order to purge was done here alone, and the log has none since by which all machines drop everything.
     pub(crate) fn has_lost(&self) -> bool {
-        self.lost
+        self.lost.is_some()
     }
 
     /// The place of the last order of this machine in the log of purges.
@@ -171,29 +250,45 @@ impl Orders {
 
     /// The servers have said what becomes of an order.
     pub fn settle(&mut self, id: &str, fate: Fate) {
-        for waiting in &mut self.waiting {
-            if let Some(place) = waiting.iter().position(|queued| queued.id == id)
-                && let Some(queued) = waiting.remove(place)
-                && queued.order.log() == Log::Purges
-            {
-                match &fate {
-                    Fate::Logged(at) => self.logged = later(self.logged, *at),
-                    Fate::Refused { .. } => self.lost = true,
-                    Fate::Queued => {}
-                }
+        let number = self.number(id);
+        for log in Log::ALL {
+            let waiting = &mut self.waiting[log.index()];
+            let place = waiting.iter().position(|queued| queued.id == id);
+            let Some(queued) = place.and_then(|place| waiting.remove(place)) else { continue };
+            if waiting.is_empty() {
+                self.full[log.index()] = [false; 2];
+            }
+            if let Order::Purge { arguments } = &queued.order {
+                self.settle_purge(arguments, number, &fate);
             }
         }
         self.changes += 1;
-        let number = id.strip_prefix(&self.instance).and_then(|rest| rest.strip_prefix('-'));
-        let Some(number) = number.and_then(|number| number.parse().ok()) else {
+        let Some(number) = number else {
             if self.settled.len() >= MOST_FATES {
                 self.settled.pop_front();
             }
             return self.settled.push_back(id.to_owned());
         };
-        let number: u64 = number;
         if let Some((_, known)) = self.fates.get_mut(&number) {
             *known = fate;
+        }
+    }
+
+    fn settle_purge(&mut self, arguments: &str, number: Option<u64>, fate: &Fate) {
+        if number.is_some() && self.last.get(arguments).copied() == number {
+            self.last.remove(arguments);
+        }
+        match fate {
+            Fate::Logged(at) => {
+                self.logged = later(self.logged, *at);
+                // A question says this place, and whoever is there has dropped what the lost order was about, too.
+                let is_later = self.lost.is_some_and(|lost| number > Some(lost));
+                if is_later && is_of_everything(arguments) {
+                    self.lost = None;
+                }
+            }
+            Fate::Refused { .. } => self.lost = Some(self.number),
+            Fate::Queued => {}
         }
     }
 
@@ -201,6 +296,20 @@ impl Orders {
     pub fn fate(&self, number: u64) -> Option<(&Order, &Fate)> {
         self.fates.get(&number).map(|(order, fate)| (order, fate))
     }
+}
+
+/// Whether all answers of servers are dropped by a purge with these arguments: those below `/`, of all hosts. One that is
+/// written in another way is not known as such.
+fn is_of_everything(arguments: &str) -> bool {
+    let (mut has_path, mut is_below) = (false, false);
+    for pair in arguments.split('&') {
+        match pair.split_once('=') {
+            Some(("path", "/" | "%2F" | "%2f")) => has_path = true,
+            Some(("below", _)) => is_below = true,
+            _ => return false,
+        }
+    }
+    has_path && is_below
 }
 
 /// The later one of two places: those of another log come after all of the log before.
@@ -259,15 +368,103 @@ mod tests {
     #[test]
     fn the_queue_and_the_memory_have_bounds() {
         let mut orders = Orders::new("a".to_owned(), Vec::new());
-        for _ in 0..MOST_WAITING {
-            orders.take(purge("/")).unwrap();
+        for number in 0..MOST_WAITING {
+            orders.take(purge(&format!("/{number}"))).unwrap();
         }
-        assert_eq!(orders.take(purge("/")), Err(Full));
+        let full = |again| Err::<u64, _>(Full { waiting: MOST_WAITING, again });
+        assert_eq!(orders.take(purge("/")), full(false));
+        assert_eq!(orders.take(purge("/")), full(true), "no news");
         assert_eq!(orders.fates.len(), MOST_FATES);
         assert!(orders.take(deny("192.0.2.1", true)).is_ok(), "bans have a queue of their own");
         let left = (0..2).map(|number| Queued { id: format!("old-{number}"), order: purge("/") });
         assert!(!orders.take_in(left.collect()), "no room");
         assert_eq!(orders.count(), MOST_WAITING + 1);
+    }
+
+    fn logged(sequence: u64) -> Fate {
+        Fate::Logged(Position { log: 1, sequence })
+    }
+
+    #[test]
+    fn an_equal_order_waits_once_unless_it_may_be_under_way() {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        for number in 1..=BATCH {
+            orders.take(purge(&format!("/{number}"))).unwrap();
+        }
+        assert_eq!(orders.take(purge("/1")), Ok(65), "the first may be in the log before");
+        assert_eq!(orders.take(purge("/1")), Ok(65));
+        assert_eq!(orders.take_change(purge("/1")), Ok(()));
+        assert_eq!(orders.count(), BATCH + 1);
+        orders.settle("a-1", logged(1));
+        assert_eq!(orders.take(purge("/1")), Ok(66), "the other one may be under way now");
+        orders.settle("a-65", logged(2));
+        assert_eq!(orders.fate(65), Some((&purge("/1"), &logged(2))));
+        assert_eq!(orders.fate(66), Some((&purge("/1"), &Fate::Queued)));
+        orders.take_change(purge("/change")).unwrap();
+        assert_eq!(orders.fate(67), None, "nobody asks");
+        assert_eq!(orders.take(purge("/change")), Ok(68), "somebody does");
+        for number in 69..=72 {
+            let denied = number % 2 == 0;
+            assert_eq!(orders.take(deny("::1", denied)), Ok(number), "the last one counts");
+        }
+    }
+
+    #[test]
+    fn changes_leave_room_for_orders_of_somebody() {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        for _ in 0..MOST_WAITING {
+            orders.take_change(purge("/cart")).unwrap();
+        }
+        assert_eq!(orders.count(), BATCH + 1, "equal ones wait once");
+        let mut number = 0;
+        let full = loop {
+            number += 1;
+            if let Err(full) = orders.take_change(purge(&format!("/{number}"))) {
+                break full;
+            }
+        };
+        assert_eq!(full, Full { waiting: MOST_WITH_CHANGES, again: false });
+        assert_eq!(orders.take_change(purge("/x")), Err(Full { again: true, ..full }));
+        assert_eq!(orders.take_change(purge("/cart")), Ok(()), "an equal one waits");
+        assert!(orders.has_lost() && orders.take(purge("/y")).is_ok());
+        for queued in orders.waiting().cloned().collect::<Vec<_>>() {
+            orders.settle(&queued.id, logged(1));
+        }
+        assert!(orders.last.is_empty());
+        for number in 0..MOST_WITH_CHANGES {
+            orders.take_change(purge(&format!("/{number}"))).unwrap();
+        }
+        assert_eq!(orders.take_change(purge("/x")), Err(full), "that is news again");
+    }
+
+    #[test]
+    fn a_purge_of_everything_makes_up_for_lost_orders() {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        let everything = || Order::Purge { arguments: "path=%2F&below=yes".to_owned() };
+        orders.take(purge("/1")).unwrap();
+        orders.take(everything()).unwrap();
+        orders.settle("a-1", Fate::Refused { why: "too long".to_owned() });
+        orders.settle("a-2", logged(1));
+        assert!(orders.has_lost(), "it was given before");
+        orders.take(purge("/3")).unwrap();
+        orders.settle("a-3", logged(2));
+        assert!(orders.has_lost(), "it drops one answer");
+        orders.take(everything()).unwrap();
+        assert!(orders.has_lost(), "the log does not have it");
+        orders.settle("a-4", logged(3));
+        assert!(!orders.waits(Log::Purges));
+        assert_eq!(orders.logged(), Some(Position { log: 1, sequence: 3 }));
+        for number in 0..=BATCH {
+            orders.take(purge(&format!("/more/{number}"))).unwrap();
+        }
+        let waiting = orders.take(everything());
+        assert_eq!(orders.take(everything()), waiting);
+        orders.settle("a-5", Fate::Refused { why: "too long".to_owned() });
+        assert_ne!(orders.take(everything()), waiting, "that one was given before");
+        for narrow in ["path=/", "below=yes", "path=/&below=yes&soft=yes", "path=/a&below=yes"] {
+            assert!(!is_of_everything(narrow), "{narrow}");
+        }
+        assert!(!is_of_everything("host=a.test&path=/&below=yes") && !is_of_everything(""));
     }
 
     #[test]

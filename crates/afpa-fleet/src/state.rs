@@ -226,6 +226,13 @@ impl Shared {
         Ok(number)
     }
 
+    pub(crate) fn take_change(&self, order: Order) -> Result<(), Full> {
+        let log = order.log();
+        self.lock().orders.take_change(order)?;
+        self.ordered[log.index()].notify_one();
+        Ok(())
+    }
+
     /// Takes an order about the configuration; `None`: no server is reached, or this machine takes none.
     pub(crate) fn ask(&self, asked: Asked) -> Option<u64> {
         let mut state = self.lock();

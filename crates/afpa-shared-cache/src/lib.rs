@@ -52,7 +52,7 @@ pub use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
 pub use request::{CacheRequest, ClientHead, SiteCache};
 pub use run::run;
-pub use store::responses::{PassOn, Responses, SharedStats};
+pub use store::responses::{Cause, PassOn, Responses, SharedStats};
 pub use store::restore::{Present, Refused, Restored};
 pub use store::stored::StoredResponse;
 pub use store::top::Saver;

@@ -42,8 +42,20 @@ pub struct Responses {
     pub(crate) counts: Counts,
 }
 
-/// Passes a purge on to other machines; the second value says whether it is a soft one. It may not block.
-pub type PassOn = Arc<dyn Fn(&Purge, bool) + Send + Sync>;
+/// Passes a purge on to other machines. It may not block.
+pub type PassOn = Arc<dyn Fn(&Purge, Cause) + Send + Sync>;
+
+/// Why other machines are to drop answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A client that may do so has ordered it.
+    Ordered {
+        /// They become stale, and are not dropped.
+        soft: bool,
+    },
+    /// A request of any client, with a method that is not safe, has changed something.
+    Changed,
+}
 
 /// A request set with its rules.
 #[derive(Clone, Debug)]
@@ -201,7 +213,7 @@ impl Responses {
     /// As [`purge`](Self::purge), by the order of a client: other machines get it as well, and before it is done here: from then
     /// on none of them is asked for what it may not have dropped yet.
     pub(crate) fn purge_everywhere(self: &Arc<Self>, what: &Purge, soft: bool) -> usize {
-        self.tell_others(what, soft);
+        self.tell_others(what, Cause::Ordered { soft });
         self.purge(what, soft)
     }
 
@@ -209,14 +221,14 @@ impl Responses {
     /// dropped after this.
     pub(crate) fn invalidate_elsewhere(&self, what: &Purge) {
         if self.has_peers.load(Ordering::Acquire) {
-            self.tell_others(what, false);
+            self.tell_others(what, Cause::Changed);
         }
     }
 
-    fn tell_others(&self, what: &Purge, soft: bool) {
+    fn tell_others(&self, what: &Purge, cause: Cause) {
         let pass_on = self.pass_on.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(pass_on) = pass_on {
-            pass_on(what, soft);
+            pass_on(what, cause);
         }
     }
 

@@ -221,7 +221,7 @@ fn peers(counts: PeerCounts, look: &FleetLook) -> String {
         "\nasked the others here: {answered} answered, {refused} refused, {failed} failed; asked by the others: {served} answered, {turned_away} refused, {strange} by strangers"
     ));
     if look.asks_nobody {
-        text.push_str("\nthis machine asks no other one until it is started again: an order to purge could not be sent");
+        text.push_str("\nthis machine asks no other one, as an order to purge could not be sent: `afpa purge --fleet --below /` makes up for it");
     }
     text
 }

@@ -11,7 +11,7 @@ use afpa_fleet::{
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
 use afpa_police::{ListedDeny, Origin};
-use afpa_shared_cache::{PassOn, Purge, Responses};
+use afpa_shared_cache::{Cause, PassOn, Purge, Responses};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
@@ -283,12 +283,21 @@ impl Machine for Local {
     }
 }
 
-/// Sends purges of the method PURGE to all machines.
+/// Sends purges of the method PURGE to all machines, and what other requests have made invalid. One line while too many
+/// orders wait: any client can ask for more of them.
 fn pass_on(view: FleetView) -> PassOn {
-    Arc::new(move |what, soft| {
+    Arc::new(move |what, cause| {
+        let soft = cause == Cause::Ordered { soft: true };
         let Some(arguments) = arguments(what, soft) else { return };
-        if let Err(error) = view.send(Order::Purge { arguments }) {
-            tracing::warn!(%error, "a PURGE is done here alone");
+        let order = Order::Purge { arguments };
+        let (sent, kind) = match cause {
+            Cause::Ordered { .. } => (view.send(order).map(drop), "purges by PURGE"),
+            Cause::Changed => (view.send_change(order), "invalidations by POST, PUT or DELETE"),
+        };
+        if let Err(error) = sent
+            && !error.again
+        {
+            tracing::warn!(%error, "{kind} are done here alone until orders are sent again");
         }
     })
 }
