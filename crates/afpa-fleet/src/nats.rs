@@ -157,6 +157,10 @@ impl Agent {
                 unflushed.flushed()
             }
         };
+        if kind == Log::Purges {
+            // Before it claims a place: purges that were done here before may be among those that come now.
+            self.shared.begin(Position { log: found.log, sequence: found.last });
+        }
         self.arrive(kind, &follower, place);
         self.shared.word(kind, found.last);
         let start_sequence = follower.next();

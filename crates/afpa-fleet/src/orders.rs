@@ -84,6 +84,8 @@ pub struct Orders {
     last: BTreeMap<String, u64>,
     /// Orders of somebody, and changes, that were not taken since the queue of their log was empty.
     full: [[bool; 2]; 2],
+    /// The log of purges was found.
+    has_begun: bool,
 }
 
 impl Orders {
@@ -100,6 +102,7 @@ impl Orders {
             lost: None,
             last: BTreeMap::new(),
             full: [[false; 2]; 2],
+            has_begun: false,
         };
         orders.take_in(left);
         orders.changes = 0;
@@ -206,6 +209,14 @@ impl Orders {
         id.strip_prefix(&self.instance)?.strip_prefix('-')?.parse().ok()
     }
 
+    /// The log of purges was found, and this is its last order. Processes of this machine before may have given it, or those
+    /// before it: the first time it is as one of this process.
+    pub fn begin(&mut self, found: Position) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.logged = later(self.logged, found);
+        }
+    }
+
     /// The first orders that wait for a log, and can be under way together: the log of bans keeps the last order for each prefix,
     /// so one waits until the log has those before it for its prefix. The order of purges makes no difference. They go on
     /// waiting until they are [`settled`](Self::settle).
@@ -238,8 +249,8 @@ impl Orders {
         self.lost.is_some()
     }
 
-    /// The place of the last order of this machine in the log of purges.
-    pub(crate) fn logged(&self) -> Option<Position> {
+    /// The place up to which the log of purges may have orders of this machine.
+    pub fn logged(&self) -> Option<Position> {
         self.logged
     }
 
@@ -465,6 +476,22 @@ mod tests {
             assert!(!is_of_everything(narrow), "{narrow}");
         }
         assert!(!is_of_everything("host=a.test&path=/&below=yes") && !is_of_everything(""));
+    }
+
+    #[test]
+    fn a_machine_that_has_just_begun_asks_nobody_before_it_has_caught_up() {
+        let at = |log, sequence| Position { log, sequence };
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        orders.begin(at(7, 9));
+        let asks = |orders: &Orders, place| {
+            let (logged, waits) = (orders.logged(), orders.waits(Log::Purges));
+            crate::owners::Footing { at: Some(place), logged, waits }.asks()
+        };
+        assert_eq!(asks(&orders, at(7, 8)), None, "one of the process before may come");
+        assert_eq!(asks(&orders, at(7, 9)), Some(at(7, 9)));
+        orders.begin(at(7, 12));
+        assert_eq!(asks(&orders, at(7, 10)), Some(at(7, 10)), "it has heard of its own ones since");
+        assert_eq!(asks(&orders, at(8, 0)), Some(at(8, 0)), "all was dropped since");
     }
 
     #[test]

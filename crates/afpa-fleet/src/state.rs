@@ -233,6 +233,11 @@ impl Shared {
         Ok(())
     }
 
+    /// The log of purges was found: this machine has still to get as far as its last order.
+    pub(crate) fn begin(&self, found: Position) {
+        self.lock().orders.begin(found);
+    }
+
     /// Takes an order about the configuration; `None`: no server is reached, or this machine takes none.
     pub(crate) fn ask(&self, asked: Asked) -> Option<u64> {
         let mut state = self.lock();

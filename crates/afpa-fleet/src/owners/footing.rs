@@ -12,7 +12,7 @@ use crate::follower::Position;
 pub struct Footing {
     /// Orders are carried out here up to this place; `None`: it follows no log.
     pub at: Option<Position>,
-    /// The last order of its own that the log has.
+    /// The last order of its own that the log has, or may have from before it began.
     pub logged: Option<Position>,
     /// Orders of its own wait for the log: others cannot know them.
     pub waits: bool,
