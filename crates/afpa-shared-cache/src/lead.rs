@@ -256,7 +256,7 @@ impl Round<'_> {
 
     /// Another machine that is to be asked first, and the question as a job.
     fn to_peer(&self, fetch: &Fetch, job: &Job) -> Option<(ToPeer, Box<Job>)> {
-        let client = self.fetching.from?;
+        let client = self.fetching.asks()?;
         let SiteCache { responses, place, .. } = self.cache;
         let peers = responses.peers()?;
         if job.fastcgi.is_some() || job.compress.is_some() || job.body != BodyLength::None {

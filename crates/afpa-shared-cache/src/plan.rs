@@ -59,13 +59,37 @@ pub(crate) struct Fetching {
     pub(crate) collapses: bool,
     /// Whether the answer can be sent as it arrives: the request has no conditions.
     pub(crate) streams: bool,
-    /// The client, if another machine may be asked on its behalf.
-    pub(crate) from: Option<PeerClient>,
-    /// Ranges of statuses whose answers are not kept, although the one who asks gets them; `None`: those of the job.
-    pub(crate) replaces: Option<Arc<[(u16, u16)]>>,
+    pub(crate) side: Side,
+}
+
+/// The side of a fetch towards other machines.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// It is for this machine alone.
+    Alone,
+    /// Another machine may be asked first, on behalf of this client.
+    Asks(PeerClient),
+    /// It is for another machine, which gets answers with statuses in these ranges as well, although they are not kept.
+    Answers(Option<Arc<[(u16, u16)]>>),
 }
 
 impl Fetching {
+    /// The client on whose behalf another machine may be asked.
+    pub(crate) fn asks(&self) -> Option<PeerClient> {
+        match self.side {
+            Side::Asks(client) => Some(client),
+            Side::Alone | Side::Answers(_) => None,
+        }
+    }
+
+    /// Ranges of statuses whose answers are not kept, if they are not those of the job.
+    pub(crate) fn replaces(&self) -> Option<&Arc<[(u16, u16)]>> {
+        match &self.side {
+            Side::Answers(ranges) => ranges.as_ref(),
+            Side::Alone | Side::Asks(_) => None,
+        }
+    }
+
     /// A fetch of that, which no request has joined. It is not kept here: it has a copy of the answer, which goes with the
     /// last of those that need it, however long a client takes to read.
     pub(crate) fn fetch(&self) -> Arc<Fetch> {
@@ -80,9 +104,9 @@ impl Plan {
     pub fn for_peer(self, replaces: Option<Arc<[(u16, u16)]>>) -> Option<Self> {
         let Self { cache, what } = self;
         let What::Fetch(mut fetching) = what else { return None };
-        fetching.from.take()?;
+        fetching.asks()?;
         (fetching.streams, fetching.collapses, fetching.at_once) = (true, true, false);
-        fetching.replaces = replaces;
+        fetching.side = Side::Answers(replaces);
         Some(Self { cache, what: What::Fetch(fetching) })
     }
 }
@@ -136,13 +160,15 @@ pub(crate) fn for_miss(
         requested,
         why,
         collapses: is_for_all && may_share,
-        from: if may_share && is_get && is_plain { client_of(wanted) } else { None },
+        side: match may_share && is_get && is_plain {
+            true => client_of(wanted).map_or(Side::Alone, Side::Asks),
+            false => Side::Alone,
+        },
         stored,
         base,
         ranged,
         at_once,
         streams,
-        replaces: None,
     };
     let what = if is_get { What::Fetch(fetching) } else { What::Head(fetching) };
     Some(Plan { cache: cache.clone(), what })
@@ -218,7 +244,6 @@ fn posted(wanted: &CacheRequest<'_, '_, '_>) -> Option<Fetching> {
         at_once: false,
         collapses: false,
         streams: false,
-        from: None,
-        replaces: None,
+        side: Side::Alone,
     })
 }

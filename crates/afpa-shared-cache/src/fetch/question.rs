@@ -69,7 +69,7 @@ impl<'a> Question<'a> {
         let stored = fetching.stored.as_ref().and_then(|object| object.header().response());
         let validates = stored.is_some_and(|stored| stored.draft.has_validator());
         let exchange = Arc::clone(&job.settings);
-        let replaces = fetching.replaces.as_ref().or(job.replaces.as_ref()).cloned();
+        let replaces = fetching.replaces().or(job.replaces.as_ref()).cloned();
         let rules = job.edits.as_ref().map(|edits| Arc::clone(edits.rules()));
         let lists = true;
         Self { cache, fetching, fetch, exchange, head, validates, lists, replaces, rules, asked_at }
