@@ -18,6 +18,10 @@ use crate::store::responses::Responses;
 use crate::store::stored::{CODINGS, StoredResponse};
 
 /// The result of the look-up for a request.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a plan goes on at once, and an allocation for it would be one for each miss"
+)]
 pub enum Found<'v> {
     /// It is not the cache's affair.
     Bypass,
