@@ -210,7 +210,11 @@ impl Fetch {
         self.set(Phase::Whole(object));
     }
 
+    /// The next content. Each chunk has some: one without any would end content in chunks.
     pub(crate) fn add(&self, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
         let mut state = self.state();
         if let Phase::Arriving(arriving) = &mut state.phase {
             arriving.chunks.push(data.into());

@@ -245,7 +245,7 @@ async fn stream<C: ClientStream + ?Sized>(
 }
 
 fn put_content(framing: Framing, data: &[u8], out: &mut Vec<u8>) {
-    if framing != Framing::Chunks {
+    if framing != Framing::Chunks || data.is_empty() {
         return out.extend_from_slice(data);
     }
     out.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());

@@ -89,7 +89,7 @@ fn an_error_that_a_page_replaces_is_asked_for_once() {
         std::fs::write(&page, format!("page of {name}")).expect("written");
         let page = page.display();
         let errors =
-            format!("[[site.errors]]\nstatus = 404\nfile = \"{page}\"\nintercept = true\n");
+            format!("[[site.errors]]\nstatus = [404]\nfile = \"{page}\"\nintercept = true\n");
         bed.machine(name, &origin, &errors)
     });
     gather(&machines.each_ref());
