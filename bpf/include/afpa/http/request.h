@@ -73,6 +73,7 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 	opaque(target);
 	if (target > 8)
 		return AFPA_PASS_METHOD;
+	masked(target, 15);
 	request->absolute = work->head[target] != '/';
 	if (request->absolute && !is_absolute(load8(work->head + target)))
 		return AFPA_PASS_REQUEST_LINE;
