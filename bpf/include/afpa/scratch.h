@@ -230,9 +230,6 @@ static __always_inline __u64 mix(__u64 hash, __u64 word)
 /* Keep the compiler from optimizing away a check of `variable` that only the verifier needs. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
 
-/* Mask `variable`, which was compared: a verifier before Linux 6.8 knows no bound of the copy that the compiler kept on the stack. */
-#define masked(variable, mask) asm volatile("%0 &= %1" : "+r"(variable) : "i"(mask))
-
 /*
  * Is `*n`, which a helper gets as a length, from `least` to `most`? All verifiers understand an addition to a value that
  * is bounded above. Verifiers before Linux 6.13 learn no lower bound when the compiler has made one comparison of two,

@@ -71,9 +71,9 @@ __noinline int afpa_parse_request_line(struct work *work, __u32 length, __u32 fr
 	request->path_length = target;
 	target = *(volatile __u32 *)&request->path_length;
 	opaque(target);
+	target &= 15; /* the compiler keeps a copy from before the comparison, whose bound Linux 6.1 would not know */
 	if (target > 8)
 		return AFPA_PASS_METHOD;
-	masked(target, 15);
 	request->absolute = work->head[target] != '/';
 	if (request->absolute && !is_absolute(load8(work->head + target)))
 		return AFPA_PASS_REQUEST_LINE;
