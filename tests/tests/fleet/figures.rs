@@ -131,9 +131,17 @@ fn beside_work<T>(something: impl FnOnce() -> T) -> T {
 /// Purges as fast as the control socket takes orders.
 fn purge_on(control: &Endpoint, ends: &AtomicBool, taken: &AtomicU64) {
     let mut client = Client::connect(control).expect("connected");
-    let order = "POST /fleet/purge?path=/other HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n";
+    // Each for another path: equal ones that wait go once.
+    let numbers = std::cell::Cell::new(0_u64);
+    let order = || {
+        let number = numbers.replace(numbers.get() + 1);
+        format!(
+            "POST /fleet/purge?path=/other/{number} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n"
+        )
+    };
     while !ends.load(Ordering::Relaxed) {
-        if client.try_send(order.repeat(PIPELINED)).is_err() {
+        let orders: String = (0..PIPELINED).map(|_| order()).collect();
+        if client.try_send(orders).is_err() {
             client = Client::connect(control).expect("connected");
             continue;
         }
