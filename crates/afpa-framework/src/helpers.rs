@@ -31,7 +31,7 @@ pub struct Helpers {
 /// The size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HelperLimits {
-    /// Threads at most.
+    /// Threads at most; 0: there is none, and all work is refused.
     pub threads: usize,
     /// Work items that may run or wait at the same time.
     pub places: usize,
@@ -77,6 +77,9 @@ impl Helpers {
         begin: impl FnOnce() + Send,
     ) -> io::Result<Vec<Self>> {
         let pools: Vec<Self> = names.into_iter().map(|name| Self::idle(name, limits)).collect();
+        if limits.threads == 0 {
+            return Ok(pools);
+        }
         thread::scope(|scope| {
             let ancestor = thread::Builder::new().name("afpa-help".to_owned());
             let made = ancestor.spawn_scoped(scope, || {
@@ -89,13 +92,10 @@ impl Helpers {
     }
 
     fn idle(name: String, limits: HelperLimits) -> Self {
-        let pool = Shared {
-            name,
-            most: limits.threads.max(1),
-            queue: Mutex::default(),
-            arrived: Condvar::new(),
-        };
-        let places = limits.places.min(Semaphore::MAX_PERMITS);
+        let pool =
+            Shared { name, most: limits.threads, queue: Mutex::default(), arrived: Condvar::new() };
+        let places = if limits.threads == 0 { 0 } else { limits.places };
+        let places = places.min(Semaphore::MAX_PERMITS);
         Self { pool: Arc::new(Pool(Arc::new(pool))), places: Arc::new(Semaphore::new(places)) }
     }
 
@@ -260,6 +260,19 @@ mod tests {
         let outcome = helpers.run(|| -> u8 { panic!("expected by this test") }).await;
         assert_eq!(outcome, Err(Overloaded));
         assert_eq!(helpers.run(|| 3).await, Ok(3));
+    }
+
+    #[tokio::test]
+    async fn a_pool_without_threads_makes_none_and_refuses_work() {
+        let limits = HelperLimits { threads: 0, places: 8 };
+        let begin = || panic!("no thread is made");
+        let pools = Helpers::start(["one".to_owned(), "two".to_owned()], limits, begin);
+        let pools = pools.expect("pools");
+        assert_eq!(pools.len(), 2);
+        for pool in pools {
+            assert_eq!(pool.run(|| 1).await, Err(Overloaded));
+            assert_eq!(pool.pool.0.lock().threads, 0);
+        }
     }
 
     fn pool_of(threads: usize) -> Helpers {

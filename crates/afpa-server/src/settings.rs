@@ -45,7 +45,7 @@ pub struct Settings {
     pub long_sends: usize,
     /// Work items a core may have with its helper threads.
     pub helper_places: usize,
-    /// Helper threads of a core.
+    /// Helper threads of a core; 0: none until a reload gives it some.
     pub helper_threads: usize,
     /// The first work of helper threads.
     pub helper_start: HelperStart,

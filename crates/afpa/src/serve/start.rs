@@ -410,6 +410,7 @@ fn start_workers(
         confinement.confine_worker();
         Http::new(Arc::clone(&global), counters, Box::new(NoAccessLog), core, wake)
     });
-    let settings = Settings { workers: config.workers, ..Settings::default() };
+    // Helpers come with the configuration that is adopted: these would begin without its restrictions.
+    let settings = Settings { workers: config.workers, helper_threads: 0, ..Settings::default() };
     Ok(afpa_workers::start(&settings, rings, config.limits.head, module)?)
 }
