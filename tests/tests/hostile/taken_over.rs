@@ -7,10 +7,11 @@ use std::path::Path;
 
 use afpa_testkit::proc::Process;
 use afpa_testkit::server::free_address;
-use afpa_testkit::{Server, Tree, limits::is_root, skip};
+use afpa_testkit::{Server, Tree, eventually, limits::is_root, skip};
 use nix::sys::{
     ptrace,
-    wait::{WaitPidFlag, waitpid},
+    signal::{Signal, kill},
+    wait::{WaitPidFlag, WaitStatus, waitpid},
 };
 use nix::unistd::Pid;
 
@@ -18,6 +19,8 @@ use crate::small_site;
 
 const EPERM: i64 = -1;
 const EACCES: i64 = -13;
+/// The instruction (x86-64), as the lower half of a word.
+const SYSCALL: i64 = 0x050f;
 
 /// Numbers of system calls (x86-64).
 mod call {
@@ -42,24 +45,47 @@ mod call {
 
 /// A thread in somebody else's hands. It waits for something in the kernel when it is taken.
 struct TakenOver {
+    process: Pid,
     thread: Pid,
     place: u64,
 }
 
 impl TakenOver {
-    /// The first thread of that name, if the system lets us.
+    /// The first thread of that name as soon as it waits in the kernel, if the system lets us.
     fn thread_of(server: &Server, name: &str) -> Option<Self> {
-        let mut threads = threads(server);
+        let (process, mut threads) = (server.pid().cast_signed(), threads(server));
         let thread = threads.find(|(_, found)| found == name).expect("there is such a thread").0;
-        let thread = Pid::from_raw(thread);
+        let (process, thread) = (Pid::from_raw(process), Pid::from_raw(thread));
+        let mut taken = None;
+        eventually("it waits in the kernel", || {
+            taken = Self::take(process, thread);
+            taken.as_ref().is_none_or(Self::is_behind_system_call)
+        });
+        taken
+    }
+
+    fn take(process: Pid, thread: Pid) -> Option<Self> {
         if let Err(why) = ptrace::seize(thread, ptrace::Options::empty()) {
             println!("SKIP: this system allows no debugger: {why}");
             return None;
         }
+        let mut taken = Self { process, thread, place: 0 };
         ptrace::interrupt(thread).expect("stopped");
-        waitpid(thread, Some(WaitPidFlag::__WALL)).expect("it has stopped");
-        let place = ptrace::getregs(thread).expect("registers").rsp - 16 * 1024;
-        Some(Self { thread, place })
+        taken.wait();
+        taken.place = ptrace::getregs(thread).expect("registers").rsp - 16 * 1024;
+        Some(taken)
+    }
+
+    /// Waits until it stands still. A thread that runs a program has another number from then on, and is not found.
+    fn wait(&self) {
+        let flags = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG;
+        let stands = || waitpid(self.thread, Some(flags)).expect("the thread is there");
+        eventually("the thread stands still", || stands() != WaitStatus::StillAlive);
+    }
+
+    fn is_behind_system_call(&self) -> bool {
+        let place = ptrace::getregs(self.thread).expect("registers").rip - 2;
+        ptrace::read(self.thread, place as *mut _).expect("read") & 0xffff == SYSCALL
     }
 
     /// Has it make a system call.
@@ -69,14 +95,13 @@ impl TakenOver {
         let mut made = saved;
         // It stands behind the instruction that led it into the kernel.
         made.rip -= 2;
-        let instruction = ptrace::read(self.thread, made.rip as *mut _).expect("read");
-        assert_eq!(instruction & 0xffff, 0x050f, "`syscall`");
+        assert!(self.is_behind_system_call());
         (made.rax, made.orig_rax) = (number, u64::MAX);
         (made.rdi, made.rsi, made.rdx) = (argument(0), argument(1), argument(2));
         (made.r10, made.r8, made.r9) = (argument(3), argument(4), argument(5));
         ptrace::setregs(self.thread, made).expect("set");
         ptrace::step(self.thread, None).expect("gone on");
-        waitpid(self.thread, Some(WaitPidFlag::__WALL)).expect("it has made the call");
+        self.wait();
         let outcome = ptrace::getregs(self.thread).expect("registers").rax.cast_signed();
         ptrace::setregs(self.thread, saved).expect("as it was");
         outcome
@@ -128,7 +153,10 @@ impl TakenOver {
 
 impl Drop for TakenOver {
     fn drop(&mut self) {
-        let _ = ptrace::detach(self.thread, None);
+        // A process that cannot be let go would never end by itself.
+        if ptrace::detach(self.thread, None).is_err() {
+            let _ = kill(self.process, Signal::SIGKILL);
+        }
     }
 }
 
@@ -285,7 +313,7 @@ fn roots_that_a_reload_adds_are_served_as_if_they_had_been_there() {
     let text = site(&server.endpoint().to_string(), &second, "/added/");
     fs::write(server.configuration(), text).expect("written");
     server.signal(rustix::process::Signal::HUP);
-    afpa_testkit::eventually("the root is served", || server.get("/added/hello.txt").status == 200);
+    eventually("the root is served", || server.get("/added/hello.txt").status == 200);
     for _ in 0..20 {
         assert_eq!(server.get("/added/hello.txt").text(), "another");
         assert_eq!(server.get("/hello.txt").text(), "hello");
