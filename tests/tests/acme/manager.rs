@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use afpa_acme::{
     AcmeSettings, Answer, ChallengeKind, Challenges, Facts, Manager, OnDemand, Pace, Shared,
     StateFolder, Status,
 };
-use afpa_testkit::server::free_address;
+use afpa_testkit::server::free_listener;
 use afpa_testkit::{eventually, eventually_within};
 use afpa_tests::pebble::{Options, Pebble};
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
-        let listener = TcpListener::bind(free_address()).expect("bound");
+        let listener = free_listener();
         let at = listener.local_addr().expect("an address");
         let shared = Shared::default();
         let shown = shared.challenges.clone();
@@ -197,7 +197,7 @@ fn an_authority_that_is_down_costs_nothing_but_a_warning() {
 #[test]
 fn an_authority_that_says_nothing_is_asked_again() {
     let bed = Bed { patience: Duration::from_millis(200), ..Bed::new() };
-    let silent = TcpListener::bind(free_address()).expect("bound");
+    let silent = free_listener();
     let directory = format!("https://{}/directory", silent.local_addr().expect("an address"));
     let certificates = vec![vec!["a.test".to_owned()], vec!["b.test".to_owned()]];
     let settings = AcmeSettings { directory, certificates, ..AcmeSettings::new(bed.state()) };
@@ -217,7 +217,7 @@ fn an_authority_that_says_nothing_is_asked_again() {
 #[test]
 fn what_a_client_waits_for_is_ordered_by_the_next_manager() {
     let mut bed = Bed { patience: Duration::from_secs(60), ..Bed::new() };
-    let silent = TcpListener::bind(free_address()).expect("bound");
+    let silent = free_listener();
     let directory = format!("https://{}/directory", silent.local_addr().expect("an address"));
     let on_demand = OnDemand { names: vec!["a.test".into()], most: 10, per_hour: 10 };
     let settings = AcmeSettings { directory, on_demand, ..AcmeSettings::new(bed.state()) };

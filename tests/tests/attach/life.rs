@@ -226,12 +226,15 @@ fn apache_detach_under_load() {
 fn kill_under_load(kind: Kind) {
     let lab = lab!(kind);
     prepare(&lab);
+    // Of one length: Apache cuts a version that comes between its look at the length and its opening of the file.
+    let [before, after] = [100, 150];
+    lab.file("small.html", content(before));
     let (attached, loads) = under_load(&lab);
     attached.kill();
-    lab.replace("small.html", content(2));
+    lab.replace("small.html", content(after));
     // The kernel empties the table that joins the programs in a worker thread, just after the end.
     eventually("the server answers new connections", || {
-        version(&get(&mut lab.connect(), "/small.html")) == 2
+        version(&get(&mut lab.connect(), "/small.html")) == after
     });
     loads.iter().for_each(|load| load.goes_on(50));
     assert!(lab.has_programs(), "connections are translated on");
@@ -239,7 +242,7 @@ fn kill_under_load(kind: Kind) {
     let (done, text) = lab.detach(&["--wait", "30"]);
     assert!(done && text.contains("killed"), "{text}");
     assert!(!lab.has_programs());
-    assert_eq!(version(&get(&mut lab.connect(), "/small.html")), 2);
+    assert_eq!(version(&get(&mut lab.connect(), "/small.html")), after);
 }
 
 #[test]

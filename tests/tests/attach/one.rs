@@ -1,5 +1,6 @@
 //! One fast path a port and network namespace, however its addresses are spelled.
 
+use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
 
@@ -96,10 +97,12 @@ fn of_two_that_start_at_once_one_stays() {
     let lab = lab!();
     lab.file("small.html", "small");
     for _ in 0..3 {
+        let log = lab.path("attached.log");
         let start = |listen: &str| {
             let mut command = lab.afpa();
             command.args(["attach", "--listen", listen, "--root"]).arg(lab.path(""));
-            command.stdout(Stdio::null()).stderr(Stdio::null());
+            let said = File::options().create(true).append(true).open(&log).expect("a log");
+            command.stdout(Stdio::null()).stderr(said);
             Running::start(&mut command)
         };
         let mut both = [start(ALL_V4), start(ALL_V6)];
@@ -107,6 +110,12 @@ fn of_two_that_start_at_once_one_stays() {
         let left = both.iter_mut().find_map(|one| one.is_alive().then(|| one.id().to_string()));
         let left = left.expect("one of them");
         eventually("the other one answers", || {
+            let lives = both.iter_mut().any(|one| one.is_alive());
+            assert!(
+                lives,
+                "both have ended: {}",
+                std::fs::read_to_string(&log).unwrap_or_default()
+            );
             let told = lab.run_afpa(&["stats", "--pid", &left]).0;
             told && body(&mut lab.connect(), "/small.html") == b"small"
         });

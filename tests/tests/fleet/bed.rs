@@ -1,14 +1,14 @@
 //! Servers of NATS, machines that are a fleet, and an application whose content has a version.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use afpa_testkit::aloud::say;
-use afpa_testkit::server::free_address;
+use afpa_testkit::server::{free_address, free_listener};
 use afpa_testkit::{Running, Server, eventually_within};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -270,7 +270,7 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) fn to(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind(free_address()).expect("bound");
+        let listener = free_listener();
         let address = listener.local_addr().expect("an address");
         let (cut, streams) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<_>>>::default());
         let (is_cut, opened) = (Arc::clone(&cut), Arc::clone(&streams));

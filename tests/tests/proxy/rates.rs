@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use afpa_testkit::server::{free_address, program};
+use afpa_testkit::server::{free_listener, program};
 use afpa_testkit::{Client, Server, Tree, eventually};
 use afpa_tests::h2::{self, H2Client};
 use afpa_tests::proxy::{Raw, read_content, read_head};
@@ -243,7 +243,7 @@ fn places_have_time_outs() {
             }
         }
     });
-    let (to, silent) = (slow.to(), std::net::TcpListener::bind(free_address()).expect("bound"));
+    let (to, silent) = (slow.to(), free_listener());
     let silent = silent.local_addr().expect("an address");
     let tree = tree();
     let server = serve(

@@ -22,7 +22,10 @@ use crate::{
     until::eventually,
 };
 
-pub use self::{address::free_address, launch::Launch};
+pub use self::{
+    address::{free_address, free_listener},
+    launch::Launch,
+};
 
 /// How long a server may take to open its listeners.
 const READY: Duration = Duration::from_secs(30);
