@@ -35,6 +35,9 @@ const HEARD: Duration = Duration::from_secs(5);
 /// A revision that could not be taken is tried again after this time, where no roll-out waits for it.
 const AGAIN: Duration = Duration::from_secs(30);
 
+/// Faults in a row after which orders that wait are refused. Servers that have just come together say nothing for a moment.
+const REFUSED_AFTER: u32 = 3;
+
 /// Names of a revision's files in the record: with 32 revisions and a thousand machines it fits into one message.
 const MOST_NAMES: usize = 8;
 
@@ -71,14 +74,20 @@ impl Agent {
         };
         self.note_running();
         let mut driver = Driver::new(instance);
+        let mut faults = 0;
         loop {
+            let begun = self.shared.now();
             let Err(error) = self.configure(&mut driver, &secret, streams).await;
+            let went_well = self.shared.now().saturating_sub(begun) > HEARD;
+            faults = if went_well { 1 } else { faults + 1 };
             driver.lost();
             tracing::debug!(%error, "the configuration of the fleet cannot be followed");
             if self.shared.lock().connected {
                 self.trouble(&format!("no answer about its configuration: {error}"));
             }
-            self.refuse_waiting(&error.to_string());
+            if faults >= REFUSED_AFTER {
+                self.refuse_waiting(&error.to_string());
+            }
             sleep(PAUSE).await;
         }
     }
