@@ -60,7 +60,7 @@ pub use conn::samples::{Samples, sampled_answer, sampled_request};
 pub use conn::served::{ServedSockets, Sockets};
 pub use conn::socketless::Socketless;
 pub use dry_run::{DryRun, Hook, Place, TCX_DROP, TCX_NEXT, TCX_REDIRECT};
-pub use found::connections::listening;
+pub use found::connections::{listening, receiving};
 pub use found::{FoundFastPath, OnHooks, OtherProgram, Process};
 pub use load::FastPath;
 pub use net::attach::Interfaces;

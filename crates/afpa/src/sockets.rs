@@ -17,6 +17,11 @@ pub(crate) fn holder(address: &Address) -> Option<Process> {
     }
 }
 
+/// The process that receives datagrams at an address, likewise.
+pub(crate) fn holder_of_datagrams(address: SocketAddr) -> Option<Process> {
+    owner(Listening(afpa_bpf::receiving().unwrap_or_default()).socket(address)?)
+}
+
 /// The TCP addresses on which anybody listens, as far as `/proc` tells.
 pub(crate) struct Listening(Vec<(SocketAddr, u64)>);
 
@@ -64,7 +69,7 @@ fn peer(path: &Path) -> Option<Process> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{Ipv4Addr, TcpListener};
+    use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
     #[test]
     fn the_process_that_listens_is_found() {
@@ -75,5 +80,10 @@ mod tests {
         assert_eq!(holder(&Address::Tcp(any)).unwrap().id, std::process::id());
         drop(listener);
         assert!(!Listening::now().has(address));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        assert_eq!(holder_of_datagrams(address).unwrap().id, std::process::id());
+        drop(socket);
+        assert!(holder_of_datagrams(address).is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Zones that change, rates, reloads.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -285,6 +285,28 @@ fn a_configuration_of_zones_alone_is_served() {
         let log = fs::read_to_string(folder.path().join("log")).expect("a log");
         log.contains("example.org.") && log.contains(&format!("dns://{dns}"))
     });
+}
+
+#[test]
+fn an_address_in_use_is_named_with_the_process_that_has_it() {
+    let folder = readable_folder();
+    let zone = folder.path().join("zone");
+    fs::write(&zone, ZONE).expect("written");
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let held = [udp.local_addr(), tcp.local_addr()].map(|address| address.expect("bound"));
+    let other = "192.0.2.1:53".parse().expect("an address");
+    let own = format!("process {} (", std::process::id());
+    for (address, told) in [(held[0], &*own), (held[1], &*own), (other, "no interface has")] {
+        let text = format!(
+            "[[zone]]\nname = \"example.org\"\nfile = \"{}\"\nlisten = [\"{address}\"]\n",
+            zone.display()
+        );
+        let _server = serve_alone(folder.path(), &text);
+        let log = || fs::read_to_string(folder.path().join("log")).expect("a log");
+        eventually("the start fails", || log().contains("cannot answer DNS on"));
+        assert!(log().contains(told), "{}", log());
+    }
 }
 
 #[test]

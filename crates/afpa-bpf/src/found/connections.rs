@@ -23,10 +23,23 @@ pub(super) fn open() -> io::Result<Vec<[u8; size_of::<FlowKey>()]>> {
 /// # Errors
 /// When /proc does not list them.
 pub fn listening() -> io::Result<Vec<(SocketAddr, u64)>> {
+    sockets(["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"], LISTEN)
+}
+
+/// The same of the sockets that anybody may send datagrams to.
+///
+/// # Errors
+/// When /proc does not list them.
+pub fn receiving() -> io::Result<Vec<(SocketAddr, u64)>> {
+    sockets(["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"], UNCONNECTED)
+}
+
+/// The sockets of these tables that are in a state. Only the first ones are looked at of a table in which these come first.
+fn sockets(tables: [&str; 2], state: &str) -> io::Result<Vec<(SocketAddr, u64)>> {
     let mut all = Vec::new();
-    for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
+    for table in tables {
         match File::open(table) {
-            Ok(file) => read_listening(BufReader::with_capacity(4096, file), &mut all)?,
+            Ok(file) => read_sockets(BufReader::with_capacity(4096, file), state, &mut all)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {} // the kernel has no IPv6
             Err(error) => return Err(error),
         }
@@ -34,7 +47,11 @@ pub fn listening() -> io::Result<Vec<(SocketAddr, u64)>> {
     Ok(all)
 }
 
-fn read_listening(table: impl BufRead, all: &mut Vec<(SocketAddr, u64)>) -> io::Result<()> {
+fn read_sockets(
+    table: impl BufRead,
+    wanted: &str,
+    all: &mut Vec<(SocketAddr, u64)>,
+) -> io::Result<()> {
     for row in table.lines().skip(1) {
         let row = row?;
         let words: Vec<&str> = row.split_ascii_whitespace().collect();
@@ -42,16 +59,19 @@ fn read_listening(table: impl BufRead, all: &mut Vec<(SocketAddr, u64)>) -> io::
         else {
             continue;
         };
-        if *state != LISTEN {
-            break;
+        match *state == wanted {
+            true => all.extend(address(local).zip(inode.parse().ok())),
+            false if wanted == LISTEN => break,
+            false => {}
         }
-        all.extend(address(local).zip(inode.parse().ok()));
     }
     Ok(())
 }
 
 /// `TCP_LISTEN`, as a row has it.
 const LISTEN: &str = "0A";
+/// `TCP_CLOSE`: a socket of UDP that is not connected.
+const UNCONNECTED: &str = "07";
 
 /// `TCP_TIME_WAIT`, `TCP_CLOSE`, `TCP_LISTEN`
 const WITHOUT_CONNECTION: [u8; 3] = [6, 7, 10];
@@ -120,12 +140,25 @@ mod tests {
         let table = format!("head\n{v4}nonsense\n{v6}{open}{v4}");
         let mut rest = table.as_bytes();
         let mut all = Vec::new();
-        read_listening(&mut rest, &mut all).unwrap();
+        read_sockets(&mut rest, LISTEN, &mut all).unwrap();
         if cfg!(target_endian = "little") {
             let right = [("127.0.0.1:8080", 4711), ("[::1]:80", 12)];
             assert_eq!(all, right.map(|(address, inode)| (address.parse().unwrap(), inode)));
         }
         assert_eq!(rest, v4.as_bytes(), "a row of a connection ends it");
+    }
+
+    #[test]
+    fn sockets_for_datagrams_are_found_unless_they_are_connected() {
+        let sockets = [(); 2].map(|()| std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [open, connected] = &sockets;
+        connected.connect("127.0.0.1:9").unwrap();
+        let found = receiving().unwrap();
+        let times = |socket: &std::net::UdpSocket| {
+            let own = socket.local_addr().unwrap();
+            found.iter().filter(|(address, _)| *address == own).count()
+        };
+        assert_eq!((times(open), times(connected)), (1, 0));
     }
 
     #[test]

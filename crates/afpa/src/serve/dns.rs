@@ -17,11 +17,13 @@ use afpa_fleet::Seeds;
 use afpa_module_dns::{
     BoundZoneSockets, DnsCounters, DnsServer, Limiter, ServedZone, TcpLimits, ZoneStore,
 };
+use afpa_server::Address;
 use afpa_server::limits::ConnectionLimits;
 use anyhow::{Context as _, anyhow, bail};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
+use super::listeners::{Use, why_refused};
 use super::zone_keeper::{KeptZone, ZoneKeeper};
 use super::zone_operations::ZoneOperations;
 use crate::confine::Confinement;
@@ -80,10 +82,8 @@ impl PreparedDns {
         let new = wanted.iter().filter(|address| !bound.contains(address)).map(|address| {
             let is_shared = moment == Moment::Upgrade;
             BoundZoneSockets::bind(*address, config.workers, is_shared).map_err(|error| {
-                let has_given_up =
-                    moment == Moment::Reload && error.kind() == io::ErrorKind::PermissionDenied;
-                let remedy = if has_given_up { RELOADED } else { REMEDY };
-                anyhow::Error::new(error).context(format!("cannot answer DNS on {address}{remedy}"))
+                let why = why_not_bound(error.kind(), *address, moment);
+                anyhow::Error::new(error).context(format!("cannot answer DNS on {address}{why}"))
             })
         });
         let new = new.collect::<anyhow::Result<_>>()?;
@@ -112,8 +112,19 @@ impl Moment {
 
 const RELOADED: &str = " (after the start AFPA has no right to ports below 1024. `kill -USR2` has the next process take over \
                         without a pause, with the rights of the start; so does a restart)";
-const REMEDY: &str = " (ports below 1024 need root or CAP_NET_BIND_SERVICE; `ss -lunp` tells who has it. Where systemd-resolved \
-                      has 127.0.0.53, write the machine's own address in `listen`, not 0.0.0.0)";
+const RESOLVED: &str = " (where systemd-resolved has 127.0.0.53, write the machine's own address in `listen`, not 0.0.0.0)";
+const DNS_PORT: u16 = 53;
+
+fn why_not_bound(kind: io::ErrorKind, address: SocketAddr, moment: Moment) -> String {
+    if moment == Moment::Reload && kind == io::ErrorKind::PermissionDenied {
+        return RELOADED.to_owned();
+    }
+    let mut why = why_refused(kind, &Address::Tcp(address), Use::Both);
+    if kind == io::ErrorKind::AddrInUse && address.port() == DNS_PORT {
+        why.push_str(RESOLVED);
+    }
+    why
+}
 
 fn read_key(settings: &DnsKeySettings) -> anyhow::Result<Key> {
     settings.read_key().map_err(|(cause, remedy)| anyhow!("{cause}: {remedy}"))

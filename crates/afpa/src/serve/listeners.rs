@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use afpa_bpf::Process;
 use afpa_config::{Config, Listen, ListenerNumbers, SiteSettings};
 use afpa_police::Police;
 use afpa_server::{Address, BoundListener, ListenerSettings};
@@ -152,21 +153,41 @@ fn bind_udp(
         listener.adopt_udp(udp, workers);
         return Ok(());
     }
-    listener.bind_udp(workers).with_context(|| {
-        let remedy =
-            "take the port from the process that has it, or set `enabled = false` in [http3]";
-        format!("cannot listen on {address} for HTTP/3, by UDP: {remedy}")
+    listener.bind_udp(workers).map_err(|error| {
+        let why = why_refused(error.kind(), &listener.address, Use::Datagrams);
+        let off = ", or set `enabled = false` in [http3]";
+        let cause = format!("cannot listen on {address} for HTTP/3, by UDP{why}{off}");
+        anyhow::Error::new(error).context(cause)
     })
 }
 
-/// Why an address cannot be bound, and what to do about it.
 fn refused(address: &Address, error: io::Error) -> anyhow::Error {
-    let kind = error.kind();
-    let remedy = match (kind, address) {
-        (io::ErrorKind::AddrInUse, _) => match sockets::holder(address) {
+    let why = why_refused(error.kind(), address, Use::Connections);
+    anyhow::Error::new(error).context(format!("cannot listen on {address}{why}"))
+}
+
+/// What an address is bound for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Connections,
+    Datagrams,
+    Both,
+}
+
+/// Why an address cannot be bound, and what to do about it.
+pub(super) fn why_refused(kind: io::ErrorKind, address: &Address, wanted: Use) -> String {
+    match (kind, address) {
+        (io::ErrorKind::AddrInUse, _) => match holder(address, wanted) {
             Some(process) => format!(": {process} does already; end it, or listen elsewhere"),
             None => {
-                ": another process does already (`ss -ltnp`, as root, tells which); end it, or listen elsewhere".to_owned()
+                let sockets = match wanted {
+                    Use::Connections => "-ltnp",
+                    Use::Datagrams => "-lunp",
+                    Use::Both => "-ltunp",
+                };
+                format!(
+                    ": another process does already (`ss {sockets}`, as root, tells which); end it, or listen elsewhere"
+                )
             }
         },
         (io::ErrorKind::PermissionDenied, Address::Tcp(_)) => {
@@ -179,6 +200,18 @@ fn refused(address: &Address, error: io::Error) -> anyhow::Error {
             " (no interface has this address: `ip address` lists those there are)".to_owned()
         }
         _ => String::new(),
+    }
+}
+
+fn holder(address: &Address, wanted: Use) -> Option<Process> {
+    let of_connections = || sockets::holder(address);
+    let of_datagrams = || match address {
+        Address::Tcp(address) => sockets::holder_of_datagrams(*address),
+        Address::Unix(_) => None,
     };
-    anyhow::Error::new(error).context(format!("cannot listen on {address}{remedy}"))
+    match wanted {
+        Use::Connections => of_connections(),
+        Use::Datagrams => of_datagrams(),
+        Use::Both => of_datagrams().or_else(of_connections),
+    }
 }
