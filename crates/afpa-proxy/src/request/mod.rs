@@ -354,11 +354,12 @@ fn put_fields(
     origin: Origin,
     out: &mut Vec<u8>,
 ) {
-    for (name, value) in request.fields() {
+    let fields = request.fields().filter(|(name, _)| !policy.is_subject(name.as_bytes()));
+    for (name, value) in fields {
         let name = name.as_bytes();
         let passes = match fields::kind(name) {
             Kind::EndToEnd | Kind::ContentType | Kind::Date | Kind::Via => {
-                !survey.nominated.contains(name) && !policy.is_subject(name)
+                !survey.nominated.contains(name)
             }
             // A client's own Early-Data is passed on (RFC 8470 section 5.1), unless AFPA writes the field itself.
             Kind::EarlyData => !origin.is_early,

@@ -128,7 +128,11 @@ fn the_way_of_a_request_is_told_by_policy() {
 /// The fields of routers in front that reach the server, by their sender and the configuration.
 #[test]
 fn what_a_router_in_front_would_say_is_believed_of_a_trusted_one_only() {
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 16] = [
+        "Client-Cert",
+        "CloudFront-Forwarded-Proto",
+        "X-SSL-Client-Verify",
+        "SCRIPT_NAME",
         "X-Forwarded-Scheme",
         "X-Forwarded-Port",
         "X-Forwarded-Prefix",
@@ -149,9 +153,9 @@ fn what_a_router_in_front_would_say_is_believed_of_a_trusted_one_only() {
         (Mark::Replace, CLIENT, 0),
         (Mark::Remove, CLIENT, 0),
         (Mark::Remove, trusted, 0),
-        (Mark::Replace, trusted, 8),
-        (Mark::Keep, CLIENT, 8),
-        (Mark::Append, CLIENT, 8),
+        (Mark::Replace, trusted, 11),
+        (Mark::Keep, CLIENT, 11),
+        (Mark::Append, CLIENT, 11),
     ] {
         let policy = RequestPolicy { x_forwarded: mark, ..RequestPolicy::default() };
         let output = rewrite(&input, &policy, origin).expect("passed on");
@@ -337,6 +341,16 @@ fn the_subject_of_a_client_is_told_and_nobody_else_can_tell_one() {
     assert!(with.contains("X-Subject: CN=known\r\n"), "{with}");
     let kept = rewrite(input, &RequestPolicy::default(), known).unwrap();
     assert!(kept.contains("CN=a") && !kept.contains("known"), "{kept}");
+    // Neither by the name of a field of routers in front, which pass here.
+    for name in ["X-Forwarded-Subject", "X-SSL-Client-S-DN", "X-Real-IP", "Forwarded"] {
+        let client_subject = Some(name.into());
+        let (forwarded, x_forwarded) = (Mark::Keep, Mark::Keep);
+        let policy =
+            RequestPolicy { client_subject, forwarded, x_forwarded, ..RequestPolicy::default() };
+        let input = format!("GET / HTTP/1.1\r\nHost: h\r\n{name}: CN=a\r\n\r\n");
+        let without = rewrite(&input, &policy, CLIENT).unwrap();
+        assert!(!without.contains("CN=a"), "{without}");
+    }
 }
 
 /// J2 of docs/rules: a server may read one name for another.
