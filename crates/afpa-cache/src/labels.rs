@@ -206,6 +206,8 @@ impl fmt::Debug for Labels {
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     entries: VecDeque<(u64, Purged)>,
+    /// How many of them are rules.
+    rules: usize,
     hasher: RandomState,
     /// The purges up to this one are not in it any more.
     forgotten: u64,
@@ -213,7 +215,7 @@ pub(crate) struct Journal {
 
 /// A purge. The label of a purge about one is not kept: clients choose it where their requests purge a URL, and it may
 /// be long. Another label with the same hash counts as purged, too, which costs no more than an object that is not
-/// listed.
+/// listed. For the same reason a long beginning of labels is cut.
 #[derive(Debug)]
 enum Purged {
     Is { hash: u64, first: u8 },
@@ -223,22 +225,43 @@ enum Purged {
 /// Purges that are remembered. An object that was asked for before the oldest of them is not listed, whatever its
 /// labels.
 const REMEMBERED: usize = 16_384;
+/// How many of them may be rules: one is as long as the URL that it is about.
+const REMEMBERED_RULES: usize = 256;
+/// Bytes that are remembered of a beginning of labels.
+const BEGINNING: usize = 256;
 
 impl Journal {
     pub(crate) fn add(&mut self, number: u64, labels: Labels) {
-        if self.entries.len() >= REMEMBERED
-            && let Some((oldest, _)) = self.entries.pop_front()
-        {
-            self.forgotten = oldest;
-        }
         let purged = match labels {
             Labels::Is(label) => Purged::Is {
                 hash: self.hasher.hash_one(&*label),
                 first: label.first().copied().unwrap_or_default(),
             },
-            others => Purged::Others(others),
+            Labels::BeginWith(prefix) => {
+                let kept = prefix.get(..BEGINNING).map(Box::from);
+                Purged::Others(Labels::BeginWith(kept.unwrap_or(prefix)))
+            }
+            rule @ Labels::Fit(_) => {
+                self.rules += 1;
+                Purged::Others(rule)
+            }
         };
         self.entries.push_back((number, purged));
+        while self.entries.len() > REMEMBERED || self.rules > REMEMBERED_RULES {
+            let Some((oldest, purged)) = self.entries.pop_front() else { break };
+            self.rules -= usize::from(matches!(purged, Purged::Others(Labels::Fit(_))));
+            self.forgotten = oldest;
+        }
+    }
+
+    /// Bytes of labels that it holds, apart from those of rules.
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
+        let held = |(_, purged): &(u64, Purged)| match purged {
+            Purged::Others(Labels::BeginWith(prefix)) => prefix.len(),
+            _ => 0,
+        };
+        self.entries.iter().map(held).sum()
     }
 
     /// Whether a purge after `since` is about one of `labels`, or `also` says so of the beginning of a purged label.
