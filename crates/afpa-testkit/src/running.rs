@@ -1,6 +1,12 @@
 //! Processes that end with the test that started them.
 
 use std::process::{Child, ChildStdout, Command};
+use std::time::Duration;
+
+use crate::until::{eventually_within, with_patience};
+
+/// Until a process has ended that was told to, or that has nothing left to do.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// A process that is killed when dropped.
 #[derive(Debug)]
@@ -46,9 +52,15 @@ impl Running {
     /// Waits until it has ended by itself, and tells whether it was content.
     ///
     /// # Panics
-    /// When the system does not say.
+    /// When it does not end.
+    #[track_caller]
     pub fn wait(mut self) -> bool {
-        self.0.wait().expect("gone").success()
+        let mut status = None;
+        eventually_within(with_patience(LONGEST), "the process ends", || {
+            status = self.0.try_wait().expect("asked");
+            status.is_some()
+        });
+        status.is_some_and(|status| status.success())
     }
 }
 

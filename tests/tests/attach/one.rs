@@ -1,11 +1,12 @@
 //! One fast path a port and network namespace, however its addresses are spelled.
 
-use std::fs::File;
+use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::process::Stdio;
+use std::time::Duration;
 
 use afpa_netlab::Bed;
-use afpa_testkit::{Client, Endpoint, Running, eventually, skip};
+use afpa_testkit::{Client, Endpoint, Running, eventually, eventually_within, skip};
 use afpa_tests::attach::{Kind, Lab, PORT};
 use afpa_tests::bridge;
 
@@ -96,27 +97,26 @@ fn what_a_killed_one_left_is_found_however_it_was_spelled() {
 fn of_two_that_start_at_once_one_stays() {
     let lab = lab!();
     lab.file("small.html", "small");
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
     for _ in 0..3 {
-        let log = lab.path("attached.log");
+        let file = fs::File::create(&log).expect("a log");
         let start = |listen: &str| {
             let mut command = lab.afpa();
             command.args(["attach", "--listen", listen, "--root"]).arg(lab.path(""));
-            let said = File::options().create(true).append(true).open(&log).expect("a log");
-            command.stdout(Stdio::null()).stderr(said);
+            command.stdout(Stdio::null()).stderr(file.try_clone().expect("a log"));
             Running::start(&mut command)
         };
         let mut both = [start(ALL_V4), start(ALL_V6)];
         eventually("one of them ends", || both.iter_mut().any(|one| !one.is_alive()));
-        let left = both.iter_mut().find_map(|one| one.is_alive().then(|| one.id().to_string()));
-        let left = left.expect("one of them");
-        eventually("the other one answers", || {
-            let lives = both.iter_mut().any(|one| one.is_alive());
-            assert!(
-                lives,
-                "both have ended: {}",
-                std::fs::read_to_string(&log).unwrap_or_default()
-            );
-            let told = lab.run_afpa(&["stats", "--pid", &left]).0;
+        let mut left = |why: &str| {
+            let alive = both.iter_mut().find_map(|one| one.is_alive().then(|| one.id()));
+            let log = || fs::read_to_string(&log).unwrap_or_default();
+            alive.unwrap_or_else(|| panic!("both have ended, {why}: {}", log())).to_string()
+        };
+        // Each look starts a program, which takes a second where others are busy.
+        eventually_within(Duration::from_secs(180), "the other one answers", || {
+            let told = lab.run_afpa(&["stats", "--pid", &left("and one should answer")]).0;
             told && body(&mut lab.connect(), "/small.html") == b"small"
         });
         assert_eq!(both.iter_mut().filter_map(|one| one.is_alive().then_some(())).count(), 1);

@@ -10,6 +10,7 @@ use afpa_bpf::Reason;
 use afpa_netlab::Bed;
 use afpa_testkit::Client;
 use afpa_testkit::packet::Segment;
+use afpa_testkit::until::with_patience;
 use afpa_tests::tcp::{Lab, Plan, SITE, put};
 
 const KERNEL: &str = "GET /kernel.html HTTP/1.1\r\nHost: server\r\n\r\n";
@@ -218,7 +219,7 @@ fn not_while_a_server_that_has_read_everything_owes_a_response() {
     let mut client = server.connect(&lab);
     is_back(&mut client, "at first");
     client.send(USER);
-    is_read.recv().expect("the server takes it");
+    is_read.recv_timeout(with_patience(Duration::from_secs(60))).expect("the server takes it");
     std::thread::sleep(Duration::from_millis(100));
     client.send(KERNEL);
     assert_eq!(client.receive().body, b"first");
