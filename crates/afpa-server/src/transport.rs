@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::task::{Context, Poll};
 
+use afpa_framework::BreakOff;
 use bytes::Bytes;
 
 pub use crate::io::Leaving;
@@ -162,6 +163,9 @@ pub trait Transport: Unpin {
 
     /// The connection will end with a reset, and without a goodbye.
     fn reset_at_end(&mut self);
+
+    /// A response has broken off. Not every protocol has words for the reason.
+    fn breaks_off(&mut self, _why: BreakOff) {}
 
     /// Shuts down the sending direction.
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;

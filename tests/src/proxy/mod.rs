@@ -4,6 +4,7 @@ mod backend;
 mod names;
 mod php;
 mod raw;
+mod resetting;
 mod traffic;
 
 use afpa_testkit::Server;
@@ -11,6 +12,7 @@ pub use backend::{Backend, Kind};
 pub use names::Names;
 pub use php::PhpFpm;
 pub use raw::{Raw, answer, end, read_content, read_head, switched};
+pub use resetting::resetting;
 use serde_json::Value;
 pub use traffic::{Sample, Traffic};
 

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use afpa_h2::PREFACE;
-use afpa_h2::frame::{FrameHeader, HEADER, flag, kind, put, put_settings};
-use afpa_h2::hpack::Decoder;
+use afpa_h2::frame::{flag, kind};
 use afpa_testkit::{Server, eventually, eventually_within, tree::patterned};
 use afpa_tests::h2::{H2Client, block, request};
-use afpa_tests::proxy::{Raw, configuration, read_content, read_head, server_row};
+use afpa_tests::proxy::{Raw, configuration, read_content, read_head, resetting, server_row};
 
 pub(crate) fn proxy(servers: &[String], settings: &str) -> Server {
     Server::start("/", |launch| {
@@ -99,43 +97,6 @@ fn content_goes_up_with_a_length_and_without_one() {
     client.until("the interim response", |client| client.so_far(id).interims == [100]);
     client.frame(kind::DATA, flag::END_STREAM, id, b"now");
     assert!(client.response(id).text().contains("3\r\nnow\r\n0\r\n"));
-}
-
-/// A server of HTTP/2 that begins each response, and resets its stream with the code that the path names.
-fn resetting() -> Raw {
-    Raw::start(|mut stream| {
-        stream.read_exact(&mut [0; PREFACE.len()]).expect("a preface");
-        let mut out = Vec::new();
-        put_settings(&mut out, &[]);
-        let (mut decoder, mut header) = (Decoder::default(), [0; HEADER]);
-        while stream.write_all(&out).is_ok() && stream.read_exact(&mut header).is_ok() {
-            out.clear();
-            let FrameHeader { length, kind: of, flags, stream: id } =
-                FrameHeader::read(&header).expect("a header");
-            let mut payload = vec![0; length];
-            stream.read_exact(&mut payload).expect("a payload");
-            match of {
-                kind::SETTINGS if flags & flag::ACK == 0 => {
-                    put(&mut out, kind::SETTINGS, flag::ACK, 0, b"");
-                }
-                kind::HEADERS => {
-                    let mut code = 0_u32;
-                    let path = |name: &[u8], value: &[u8]| {
-                        if name == b":path" {
-                            let digits = str::from_utf8(&value[1..]).expect("text");
-                            code = digits.parse().expect("a code");
-                        }
-                    };
-                    decoder.decode(&payload, path).expect("a field block");
-                    let head = block(&[(":status", "200")]);
-                    put(&mut out, kind::HEADERS, flag::END_HEADERS, id, &head);
-                    put(&mut out, kind::DATA, 0, id, b"begun");
-                    put(&mut out, kind::RST_STREAM, 0, id, &code.to_be_bytes());
-                }
-                _ => {}
-            }
-        }
-    })
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod ends;
 mod floods;
 mod judges;
 mod networks;
+mod passing;
 mod paths;
 mod proxy;
 mod steering;

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use afpa_framework::{ClientStream, Module, Now, Timeouts};
+use afpa_framework::{BreakOff, ClientStream, Module, Now, Timeouts};
 
 use super::{Connection, End};
 use crate::transport::{Leaving, Transport};
@@ -198,6 +198,10 @@ impl<M: Module, T: Transport> ClientStream for LentClient<'_, M, T> {
     fn reset_at_end(&mut self) {
         self.connection.transport.reset_at_end();
         self.connection.broken = true;
+    }
+
+    fn breaks_off(&mut self, why: BreakOff) {
+        self.connection.transport.breaks_off(why);
     }
 
     fn now(&self) -> Now {

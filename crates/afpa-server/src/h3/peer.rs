@@ -234,11 +234,7 @@ impl Peer {
     }
 
     /// The rest of an answer does not come.
-    pub(super) fn break_off(&mut self, id: StreamId, is_fault: bool) {
-        let code = match is_fault {
-            true => ErrorCode::Internal,
-            false => ErrorCode::RequestCancelled,
-        };
+    pub(super) fn break_off(&mut self, id: StreamId, code: ErrorCode) {
         let _ = self.quic.send_stream(id).reset(code_of(code));
         self.touched.touch(self.handle);
     }

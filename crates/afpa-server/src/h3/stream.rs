@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use afpa_framework::Module;
+use afpa_framework::{BreakOff, Module};
 use afpa_h2::request::Framing;
 use afpa_h2::{CodedReader, ResponseEvent};
 use afpa_h3::frame::{HEADER, kind, put_header, size};
@@ -54,6 +54,8 @@ pub(super) struct Stream<M: Module> {
     is_finished: bool,
     /// The answer breaks off.
     is_broken: bool,
+    /// Why the response of a server has broken off.
+    why_broken: Option<BreakOff>,
 }
 
 /// Content of an answer that is taken at a time.
@@ -86,6 +88,21 @@ impl<M: Module> Stream<M> {
             flows: false,
             is_finished: false,
             is_broken: false,
+            why_broken: None,
+        }
+    }
+
+    /// The error code for the client, as the answer does not end. Codes about the connection to a server say nothing about
+    /// the client's connection (T5 of docs/rules).
+    fn code(&self) -> ErrorCode {
+        match self.why_broken {
+            // A reset connection is a request that is cancelled in a tunnel (RFC 9220 section 3).
+            _ if self.is_tunnel => ErrorCode::RequestCancelled,
+            Some(BreakOff::Failed) => ErrorCode::Internal,
+            Some(BreakOff::Cancelled) => ErrorCode::RequestCancelled,
+            Some(BreakOff::TooMuch) => ErrorCode::ExcessiveLoad,
+            None if self.is_broken => ErrorCode::Internal,
+            None => ErrorCode::RequestCancelled,
         }
     }
 
@@ -506,6 +523,10 @@ impl<M: Module> Transport for Stream<M> {
         self.is_broken = true;
     }
 
+    fn breaks_off(&mut self, why: BreakOff) {
+        self.why_broken = Some(why);
+    }
+
     fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.flush(Some(cx))? {
             return Poll::Pending;
@@ -516,7 +537,7 @@ impl<M: Module> Transport for Stream<M> {
             let mut peer = self.peer.borrow_mut();
             match ends && !self.is_broken {
                 true => peer.finish(self.id),
-                false => peer.break_off(self.id, self.is_broken),
+                false => peer.break_off(self.id, self.code()),
             }
         }
         Poll::Ready(Ok(()))
@@ -533,7 +554,7 @@ impl<M: Module> Drop for Stream<M> {
             return;
         }
         if !self.is_finished {
-            peer.break_off(self.id, self.is_broken);
+            peer.break_off(self.id, self.code());
         }
         if !self.is_whole {
             // RFC 9114 section 4.1: the answer did not need the rest of the request.

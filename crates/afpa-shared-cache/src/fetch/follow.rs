@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afpa_cache::Object;
-use afpa_framework::{ClientStream, Persistence};
+use afpa_framework::{BreakOff, ClientStream, Persistence};
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::edits::Edits;
 use afpa_http::{Connection, Version};
@@ -227,6 +227,7 @@ async fn stream<C: ClientStream + ?Sized>(
             // Its client has nothing yet, so another attempt may be its answer.
             Next::Broken if !begun => return Followed::Again,
             Next::Broken => {
+                client.breaks_off(BreakOff::Failed);
                 if framing == Framing::Close {
                     client.reset_at_end();
                 }
