@@ -268,14 +268,16 @@ fn parse(
         Option<&Config>,
     ),
 ) -> Result<(Loaded, Vec<Finding>), ConfigError> {
-    let (document, revision) = includes::read(&mut source, around).or_else(|findings| {
+    let (mut document, revision) = includes::read(&mut source, around).or_else(|findings| {
         // A document that cannot be parsed would only cause errors that do not exist.
         ConfigError::from_findings(&source, &findings).map_or(Ok((Vec::new(), None)), Err)
     })?;
+    let renamed = retired::translate(&mut document);
     let mut reader = Reader::new(&document, overrides, &source);
     let mut config = Config::read(&mut reader, machine);
     config.revision = revision;
     let (mut settings, mut findings) = reader.finish(&known(machine));
+    findings.extend(renamed);
     let is_secret = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
     for (name, value) in &config.tracing.headers {
         if is_secret(&name.to_ascii_lowercase()) {

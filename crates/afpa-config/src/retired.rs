@@ -1,6 +1,7 @@
 //! Settings that there were once: the table says what became of each. A file that has one is refused with that, so that
-//! nobody believes in a value that has no effect.
+//! nobody believes in a value that has no effect. A value that another setting has as well takes effect there, with a warning.
 
+use crate::document::{Table, Value};
 use crate::finding::{Finding, Location};
 
 /// The fate of a setting.
@@ -89,9 +90,50 @@ pub(crate) fn finding(section: &str, key: &str, location: &Location) -> Option<F
     Some(Finding::error(location.clone(), cause, remedy))
 }
 
+/// Puts settings under the names that they have now, where their values can be said there. Returns a warning for each.
+pub(crate) fn translate(document: &mut Table) -> Vec<Finding> {
+    let section = document.iter_mut().find(|(key, _)| key.name == "fast_path");
+    let Some(Value::Table(table)) = section.map(|(_, node)| &mut node.value) else {
+        return Vec::new();
+    };
+    if table.iter().any(|(key, _)| key.name == "connections") {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (key, node) in table.iter_mut().filter(|(key, _)| key.name == "socketless") {
+        let Value::Flag(flag) = node.value else { continue };
+        let value = if flag { "known" } else { "kernel" };
+        let cause = "`socketless` is now called `connections`".to_owned();
+        let remedy = format!("write connections = \"{value}\"");
+        findings.push(Finding::warning(Location::File(key.span.clone()), cause, remedy));
+        key.name = "connections".to_owned();
+        node.value = Value::Text(value.to_owned());
+    }
+    findings
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Connections;
+
+    #[test]
+    fn a_value_that_another_setting_has_takes_effect_there() {
+        for (line, connections) in
+            [("socketless = true", Connections::Known), ("socketless = false", Connections::Kernel)]
+        {
+            let source =
+                Source::new("old.toml", format!("[fast_path]\n{line}\n[[site]]\nroot = \"/\"\n"));
+            let loaded = parse_text(source, &Overrides::default(), &Machine::probe()).unwrap();
+            assert_eq!(loaded.config.fast_path.connections, connections);
+            let told = |finding: &Finding| finding.cause.contains("now called `connections`");
+            assert_eq!(loaded.warnings.iter().filter(|finding| told(finding)).count(), 1, "{line}");
+        }
+        let both =
+            "[fast_path]\nsocketless = true\nconnections = \"kernel\"\n[[site]]\nroot = \"/\"\n";
+        let source = Source::new("old.toml", both);
+        assert!(parse_text(source, &Overrides::default(), &Machine::probe()).is_err());
+    }
     use crate::{Machine, Overrides, Source, known, parse_text};
 
     #[test]
