@@ -30,7 +30,7 @@ impl Names {
     /// # Panics
     /// When it has no port.
     pub fn start(addresses: &[Ipv4Addr]) -> Self {
-        let socket = UdpSocket::bind(free_address()).expect("a port");
+        let socket = UdpSocket::bind((free_address().ip(), 0)).expect("a port");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a time-out");
         let address = socket.local_addr().expect("an address");
         let shared = Arc::new(NameServerState {
