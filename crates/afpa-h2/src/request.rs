@@ -51,7 +51,13 @@ pub struct RequestHead {
     expects: bool,
     priority: Urgency,
     framing: Framing,
+    /// The beginnings of heads that were no requests.
+    refused: Vec<Vec<u8>>,
 }
+
+/// So many are kept for logs until they are taken, and so many bytes of a value of theirs.
+const MOST_REFUSED: usize = 16;
+const LONGEST_REFUSED: usize = 1024;
 
 const PSEUDO: usize = 5;
 const METHOD: usize = 0;
@@ -73,6 +79,7 @@ impl Default for RequestHead {
             expects: false,
             priority: Urgency::default(),
             framing: Framing::None,
+            refused: Vec::new(),
         }
     }
 }
@@ -240,6 +247,39 @@ impl RequestHead {
     /// # Errors
     /// [`Malformed`]: this is no request.
     pub fn finish(&mut self, end: bool) -> Result<Asked, Malformed> {
+        let finished = self.try_finish(end);
+        if finished.is_err() && self.refused.len() < MOST_REFUSED {
+            self.refused.push(self.said());
+        }
+        finished
+    }
+
+    /// The heads since the last time that were no requests: what could be read of their request lines and Host, as HTTP/1.1 has
+    /// them. For logs.
+    pub fn take_refused(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.refused)
+    }
+
+    fn said(&self) -> Vec<u8> {
+        let mut said = Vec::new();
+        for (which, behind) in
+            [(METHOD, &b" "[..]), (PATH, b" HTTP/1.1\r\nhost: "), (AUTHORITY, b"\r\n")]
+        {
+            let value = self.value(which);
+            let value = value.get(..LONGEST_REFUSED).unwrap_or(value);
+            match (value, which) {
+                ([], METHOD | PATH) => said.push(b'-'),
+                _ => said.extend(value.iter().map(|byte| match byte {
+                    0..=b' ' | 0x7f => b'?',
+                    byte => *byte,
+                })),
+            }
+            said.extend_from_slice(behind);
+        }
+        said
+    }
+
+    fn try_finish(&mut self, end: bool) -> Result<Asked, Malformed> {
         if !self.begun && !self.malformed {
             self.malformed = self.begin_fields().is_err();
         }

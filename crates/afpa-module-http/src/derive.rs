@@ -591,6 +591,12 @@ impl<T: Table> Module for Http<T> {
         }
     }
 
+    fn malformed(&mut self, connection: &mut HttpConnection, said: &[u8], now: Now) {
+        let mut said = Said::in_head(said);
+        said.version = connection.version().map_or(said.version, Version::name);
+        self.responder.record_refusal(connection.client, said, (Status::BAD_REQUEST, 0), now);
+    }
+
     fn refuse_connection(&mut self, client: Client, now: Now, out: &mut Outbox) {
         let status = Status::SERVICE_UNAVAILABLE;
         self.responder.refuse(client, Said::NOTHING, status, now, out);

@@ -164,6 +164,11 @@ pub trait Transport: Unpin {
     /// The connection will end with a reset, and without a goodbye.
     fn reset_at_end(&mut self);
 
+    /// The request that ended the stream because it is none by the rules of its protocol, as far as it could be read.
+    fn take_malformed(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// A response has broken off. Not every protocol has words for the reason.
     fn breaks_off(&mut self, _why: BreakOff) {}
 

@@ -1,8 +1,9 @@
 //! Clients that break rules, or ask for too much.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
-use afpa_testkit::eventually;
+use afpa_testkit::{Launch, eventually};
 use afpa_tests::tls::{Authority, TlsServer};
 use serde_json::json;
 
@@ -15,7 +16,11 @@ const MESSAGE_ERROR: u64 = 0x10e;
 #[test]
 fn malformed_requests_end_their_stream_and_broken_frames_the_connection() {
     let (tree, authority) = (site(), Authority::new());
-    let Some((server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
+    let log = |launch: &mut Launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log);
+    };
+    let Some((server, mut client)) = both(&authority, &tree, "", "", log) else { return };
     let mut raw = |on: &str, bytes: &str, ends: bool| {
         let order = json!({"do": "raw", "on": on, "bytes": bytes, "ends": ends, "wait": 10_000});
         client.one(&order)
@@ -34,6 +39,10 @@ fn malformed_requests_end_their_stream_and_broken_frames_the_connection() {
     assert_eq!(got["code"], 0x106, "{got}");
     assert_eq!(client.get("/hello.txt")["status"], 200, "only the stream has ended");
     assert_eq!(server.number("/connections/http3_faults"), 4);
+    eventually("the log names what was no request", || {
+        let log = fs::read_to_string(server.server.home().join("access.log")).unwrap_or_default();
+        log.lines().any(|line| line.contains("\"GET - HTTP/3.0\" 400 0"))
+    });
 }
 
 #[test]
@@ -65,7 +74,7 @@ fn resets_and_streams_that_say_nothing_end_the_connection_in_the_end() {
             200
         );
         let got = client.one(&json!({
-            "do": "uni", "on": on, "bytes": bytes, "ends": true, "count": 20_000, "wait": 10_000,
+            "do": "uni", "on": on, "bare": true, "bytes": bytes, "ends": true, "count": 20_000, "wait": 10_000,
         }));
         assert_eq!(got["code"], EXCESSIVE_LOAD, "{got}");
     }

@@ -9,6 +9,7 @@ use std::{fs, thread};
 
 use afpa_testkit::server::{free_address, program};
 use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, skip, tree::patterned};
+use afpa_tests::h2::{H2Client, request};
 use afpa_tests::proxy::{Raw, configuration};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -400,6 +401,42 @@ fn a_request_that_is_refused_is_named_as_far_as_it_was_read() {
         let named = line["target"].as_str().expect("a target");
         assert!(named.starts_with(target), "{line}");
         assert_eq!(line["host"] == "h", request.contains("Host: h"), "{line}");
+    }
+}
+
+/// Its stream is reset, so the client has no status.
+#[test]
+fn a_malformed_request_of_http_2_is_named() {
+    let tree = site();
+    let server = Server::start(tree.path(), |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+        launch.set(|settings| {
+            settings.set("http2.cleartext", "true");
+        });
+    });
+    let mut client = H2Client::connect(&server);
+    for (path, field) in [
+        ("/upper", ("Bad", "x")),
+        ("/te", ("transfer-encoding", "chunked")),
+        ("/two", ("host", "i")),
+    ] {
+        let mut fields = request("GET", path);
+        fields.push(field);
+        let id = client.request(&fields, b"");
+        assert_eq!(client.whole(id).reset, Some(1), "{path}: PROTOCOL_ERROR");
+    }
+    let id = client.request(&request("GET", "/hello.txt"), b"");
+    assert_eq!(client.response(id).status, 200);
+    let lines = log_lines(&server.home().join("access.log"), 4);
+    for (line, path) in lines.iter().zip(["/upper", "/te", "/two"]) {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!((&line["status"], &line["method"]), (&400.into(), &"GET".into()), "{line}");
+        assert_eq!(
+            (&line["target"], &line["version"]),
+            (&path.into(), &"HTTP/2.0".into()),
+            "{line}"
+        );
     }
 }
 

@@ -160,6 +160,43 @@ fn a_head_beyond_the_limit_is_cut_and_has_no_end() {
     assert!(bomb.text.bytes.capacity() < 4 * MOST, "{}", bomb.text.bytes.capacity());
 }
 
+/// O7 of docs/rules.
+#[test]
+fn what_could_be_read_of_a_head_that_is_none_is_kept_for_logs() {
+    let mut head = RequestHead::default();
+    let cases: [(&[(&str, &str)], &str); 4] = [
+        (
+            &[
+                (":method", "GET"),
+                (":path", "/a"),
+                (":scheme", "http"),
+                (":authority", "h"),
+                ("A", ""),
+            ],
+            "GET /a HTTP/1.1\r\nhost: h\r\n",
+        ),
+        (&[(":method", "GET"), (":scheme", "http")], "GET - HTTP/1.1\r\nhost: \r\n"),
+        (&[(":method", "G T"), (":path", "/a\r\nb")], "G?T /a??b HTTP/1.1\r\nhost: \r\n"),
+        (&[], "- - HTTP/1.1\r\nhost: \r\n"),
+    ];
+    for (fields, said) in cases {
+        head.begin(MOST);
+        fields.iter().for_each(|(name, value)| head.field(name.as_bytes(), value.as_bytes()));
+        assert!(head.finish(true).is_err());
+        let kept = head.take_refused();
+        assert_eq!(kept, [said.as_bytes()], "{fields:?}");
+        assert!(head.take_refused().is_empty());
+    }
+    let long = "/".repeat(100_000);
+    for _ in 0..100 {
+        head.begin(usize::MAX / 2);
+        head.field(b":path", long.as_bytes());
+        assert!(head.finish(true).is_err());
+    }
+    let bytes: usize = head.take_refused().iter().map(Vec::len).sum();
+    assert!(bytes < MOST_REFUSED * (LONGEST_REFUSED + 50), "{bytes}");
+}
+
 #[test]
 fn trailers_are_field_lines() {
     let mut head = RequestHead::default();

@@ -344,6 +344,17 @@ impl Responder {
         }
         out.bytes.extend_from_slice(&body);
         self.counters.answered(status, body.len() as u64);
+        self.record_refusal(client, said, (status, body.len() as u64), now);
+    }
+
+    /// Notes in the log what was not taken for a request.
+    pub(crate) fn record_refusal(
+        &mut self,
+        client: Client,
+        said: Said<'_>,
+        (status, body_bytes): (Status, u64),
+        now: Now,
+    ) {
         if self.sink.enabled() {
             self.sink.record(&AccessRecord {
                 time_unix_us: now.unix_us,
@@ -352,7 +363,7 @@ impl Responder {
                 target: said.target,
                 version: said.version,
                 status: status.code(),
-                body_bytes: body.len() as u64,
+                body_bytes,
                 duration_us: 0,
                 host: said.host,
                 referer: said.referer,

@@ -95,6 +95,10 @@ impl<M: Module, T: Transport> Connection<M, T> {
                 if let Some(early) = &mut self.early {
                     early.fail(&error);
                 }
+                if let Some(said) = self.transport.take_malformed() {
+                    let now = worker.clock.cached_now();
+                    worker.module.borrow_mut().malformed(&mut self.data, &said, now);
+                }
                 Poll::Ready(Received::Gone)
             }
             Poll::Ready(Ok(arrived)) => {

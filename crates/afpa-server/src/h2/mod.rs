@@ -237,6 +237,9 @@ impl<M: Module, T: Transport> H2<M, T> {
                 }
             };
             input = input.get(n..).unwrap_or_default();
+            for said in head.take_refused() {
+                worker.module.borrow_mut().malformed(&mut self.inner.data, &said, now);
+            }
             match event {
                 None => break,
                 Some(Event::Request { id, end }) => {

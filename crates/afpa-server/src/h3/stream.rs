@@ -56,6 +56,8 @@ pub(super) struct Stream<M: Module> {
     is_broken: bool,
     /// Why the response of a server has broken off.
     why_broken: Option<BreakOff>,
+    /// What could be read of a request that is none.
+    malformed: Option<Vec<u8>>,
 }
 
 /// Content of an answer that is taken at a time.
@@ -89,6 +91,7 @@ impl<M: Module> Stream<M> {
             is_finished: false,
             is_broken: false,
             why_broken: None,
+            malformed: None,
         }
     }
 
@@ -175,7 +178,9 @@ impl<M: Module> Stream<M> {
                 Some(Event::Head) => {
                     let end = bytes.is_empty() && is_last;
                     let malformed = Fault::Stream(ErrorCode::Message);
-                    let asked = head.finish(end).map_err(|_| self.fail(peer, malformed))?;
+                    let asked = head.finish(end).map_err(|_| self.fail(peer, malformed));
+                    self.malformed = head.take_refused().pop();
+                    let asked = asked?;
                     let framing = head.framing();
                     self.is_tunnel = framing == Framing::Tunnel;
                     self.request.expect(asked.content_length, self.is_tunnel);
@@ -521,6 +526,10 @@ impl<M: Module> Transport for Stream<M> {
 
     fn reset_at_end(&mut self) {
         self.is_broken = true;
+    }
+
+    fn take_malformed(&mut self) -> Option<Vec<u8>> {
+        self.malformed.take()
     }
 
     fn breaks_off(&mut self, why: BreakOff) {
