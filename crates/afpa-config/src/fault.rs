@@ -140,11 +140,22 @@ pub(crate) fn read_text_or_count<T>(
 }
 
 pub(crate) fn read_flag(node: &Node) -> Result<bool, Vec<Fault>> {
-    node.flag().ok_or_else(|| Fault::kind(node))
+    node.flag().ok_or_else(|| quoted::<bool>(node))
+}
+
+/// The fault of a value of another kind, or of the right one in quotes.
+fn quoted<T: std::str::FromStr>(node: &Node) -> Vec<Fault> {
+    match &node.value {
+        Value::Text(text) if text.parse::<T>().is_ok() => {
+            let remedy = format!("write {text}, without quotes");
+            Fault::unfit(node, Unfit::new(format!("\"{text}\" is a text"), remedy))
+        }
+        _ => Fault::kind(node),
+    }
 }
 
 pub(crate) fn read_count(node: &Node, range: &RangeInclusive<usize>) -> Result<usize, Vec<Fault>> {
-    let number = node.number().ok_or_else(|| Fault::kind(node))?;
+    let number = node.number().ok_or_else(|| quoted::<i64>(node))?;
     let (low, high) = (range.start().to_string(), range.end().to_string());
     // A negative number is out of every range.
     let count = usize::try_from(number).ok().filter(|count| range.contains(count));

@@ -332,6 +332,14 @@ fn options_go_before_the_file_and_are_blamed_by_name() {
     assert_eq!(loaded.config.sites[0].root.as_deref(), Some(Path::new("/")));
     assert_eq!(loaded.settings.location("site", "root"), Location::Option("DIR"));
 
+    let quoted = Source::new(
+        "afpa.toml",
+        "workers = \"2\"\n[http2]\ntls = \"true\"\n[[site]]\nroot = \"/\"\n",
+    );
+    let error = parse_text(quoted, &Overrides::default(), &machine()).unwrap_err().to_string();
+    assert!(error.contains("write 2, without quotes"), "{error}");
+    assert!(error.contains("write true, without quotes"), "{error}");
+
     let mut wrong = Overrides::default();
     wrong.count("", "workers", "--workers", Some("many"));
     let error = parse_text(source, &wrong, &machine()).unwrap_err();
