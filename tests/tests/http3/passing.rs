@@ -46,14 +46,12 @@ fn a_server_s_reset_reaches_the_client_as_what_it_means_for_it() {
 fn a_server_whose_connection_breaks_is_no_client_that_cancels() {
     let (tree, authority) = (site(), Authority::new());
     let server = Raw::start(|mut stream| {
-        while let Some(head) = read_head(&mut stream) {
-            let framing = match head.contains("/chunks") {
-                true => "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-                false => "Content-Length: 100\r\n\r\nhalf",
-            };
-            let _sent = stream.write_all(format!("HTTP/1.1 200 OK\r\n{framing}").as_bytes());
-            return;
-        }
+        let Some(head) = read_head(&mut stream) else { return };
+        let framing = match head.contains("/chunks") {
+            true => "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+            false => "Content-Length: 100\r\n\r\nhalf",
+        };
+        let _sent = stream.write_all(format!("HTTP/1.1 200 OK\r\n{framing}").as_bytes());
     });
     let path = format!("[[site.path]]\nprefix = \"/app/\"\nto = \"{}\"\n", server.to());
     let Some((_server, mut client)) = both(&authority, &tree, "", &path, |_| {}) else { return };
