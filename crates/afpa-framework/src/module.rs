@@ -275,8 +275,8 @@ pub trait Module: Protocol {
         out: &mut Outbox,
     );
 
-    /// A request that is none by the rules of its protocol has its stream reset, and gets no answer. `said`: its request line and
-    /// Host as far as they could be read, as HTTP/1.1 has them.
+    /// A request that is none by the rules of its protocol has its stream reset, and gets no answer. `said`: the readable part of
+    /// its head, as the module reads heads.
     fn malformed(&mut self, _connection: &mut Self::Connection, _said: &[u8], _now: Now) {}
 
     /// A connection beyond the limits is about to be closed. Its only answer goes into `out`.

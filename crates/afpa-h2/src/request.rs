@@ -254,8 +254,8 @@ impl RequestHead {
         finished
     }
 
-    /// The heads since the last time that were no requests: what could be read of their request lines and Host, as HTTP/1.1 has
-    /// them. For logs.
+    /// The heads since the last time that were no requests, for logs: request lines and Host as HTTP/1.1 has them, as far as they
+    /// could be read.
     pub fn take_refused(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.refused)
     }

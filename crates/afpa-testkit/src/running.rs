@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::until::{eventually_within, with_patience};
 
-/// Until a process has ended that was told to, or that has nothing left to do.
+/// The time in which a process ends that has nothing left to do.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// A process that is killed when dropped.

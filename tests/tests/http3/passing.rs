@@ -1,4 +1,4 @@
-//! What passes on between clients of HTTP/3 and servers, where HTTP/3 has words of its own for it.
+//! Rules of passing on and of files for clients of HTTP/3, where HTTP/3 has words of its own.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -56,7 +56,7 @@ pub(super) struct Stream<M: Module> {
     is_broken: bool,
     /// Why the response of a server has broken off.
     why_broken: Option<BreakOff>,
-    /// What could be read of a request that is none.
+    /// The readable part of a request that is none.
     malformed: Option<Vec<u8>>,
 }
 

@@ -166,7 +166,7 @@ fn refused(address: &Address, error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("cannot listen on {address}{why}"))
 }
 
-/// What an address is bound for.
+/// The purpose of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Connections,
