@@ -2,37 +2,16 @@
 //! machines that die at any step: at no moment two of them make keys, and any two accept what the other one makes, if it
 //! has missed one turn at most.
 
+mod servers;
+
 use std::time::Duration;
 
-use afpa_fleet::{Keyring, Secret, Seed, Seeds, Write};
+use afpa_fleet::{Keyring, Seed, Seeds, Write};
 use proptest::prelude::*;
 
-const MACHINES: usize = 3;
+use servers::{MACHINES, Servers, secret};
 
 const PERIOD: Duration = Duration::from_secs(60);
-
-/// The servers: a record that a write replaces if it names its revision.
-#[derive(Default)]
-struct Servers {
-    revision: u64,
-    record: Option<(u64, Vec<u8>)>,
-    /// Those that were there before.
-    earlier: Vec<(u64, Vec<u8>)>,
-    turns: Vec<u64>,
-}
-
-impl Servers {
-    fn take(&mut self, write: &Write) -> Option<u64> {
-        let is_last = self.record.as_ref().map_or(0, |(revision, _)| *revision) == write.revision;
-        if !is_last {
-            return None;
-        }
-        self.revision += 1;
-        let next = (self.revision, write.bytes.clone());
-        self.earlier.extend(self.record.replace(next));
-        Some(self.revision)
-    }
-}
 
 struct Machine {
     ring: Keyring,
@@ -48,10 +27,6 @@ impl Machine {
         let ring = Keyring::new(format!("{number}-{life}"), secret(), disk.clone(), now);
         Self { ring, ahead, on_its_way: None, disk }
     }
-}
-
-fn secret() -> Secret {
-    Secret::of(&[7; 32]).expect("long enough")
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +74,8 @@ fn random(count: &mut u64) -> Option<Seed> {
 struct World {
     now: Duration,
     servers: Servers,
+    /// The turns of the keys that the record had, one after the other.
+    turns: Vec<u64>,
     machines: Vec<Machine>,
     /// Writes that are still on their way, of machines that have gone on or died.
     late: Vec<Write>,
@@ -111,7 +88,7 @@ impl World {
         let machine = |number| Machine::new(number, 0, None, number as u64 * 40, Duration::ZERO);
         let machines = (0..MACHINES).map(machine).collect();
         let (now, servers, late) = (Duration::ZERO, Servers::default(), Vec::new());
-        Self { now, servers, machines, late, lives: 0, seeds: 0 }
+        Self { now, servers, turns: Vec::new(), machines, late, lives: 0, seeds: 0 }
     }
 
     fn go(&mut self, step: &Step) {
@@ -139,7 +116,7 @@ impl World {
             Step::Arrive(which, comes_back) => {
                 let machine = &mut self.machines[which];
                 let Some(write) = machine.on_its_way.take() else { return };
-                match self.servers.take(&write) {
+                match self.servers.take(write.revision, &write.bytes) {
                     Some(revision) if comes_back => {
                         machine.ring.wrote(write, revision, now);
                     }
@@ -152,7 +129,8 @@ impl World {
             }
             Step::Late(which) => {
                 if which < self.late.len() {
-                    self.servers.take(&self.late.remove(which));
+                    let write = self.late.remove(which);
+                    self.servers.take(write.revision, &write.bytes);
                 }
             }
             Step::Die(which, has_disk) => {
@@ -162,7 +140,10 @@ impl World {
                 let disk = machine.disk.clone().filter(|_| has_disk);
                 self.machines[which] = Machine::new(which, self.lives, disk, machine.ahead, now);
             }
-            Step::Anew => self.servers = Servers::default(),
+            Step::Anew => {
+                self.servers = Servers::default();
+                self.turns.clear();
+            }
         }
         for machine in &mut self.machines {
             machine.disk = machine.ring.seeds().cloned().or(machine.disk.take());
@@ -175,9 +156,9 @@ impl World {
         if let Some((_, bytes)) = &self.servers.record {
             let mut reader = Keyring::new("reader".to_owned(), secret(), None, self.now);
             reader.read(Some((1, bytes)), self.now).expect("it is one of ours");
-            self.servers.turns.extend(reader.seeds().map(|seeds| seeds.turn));
+            self.turns.extend(reader.seeds().map(|seeds| seeds.turn));
         }
-        assert!(self.servers.turns.is_sorted(), "{:?}", self.servers.turns);
+        assert!(self.turns.is_sorted(), "{:?}", self.turns);
         let all: Vec<&Seeds> = self.machines.iter().filter_map(|m| m.ring.seeds()).collect();
         for one in &all {
             for other in &all {

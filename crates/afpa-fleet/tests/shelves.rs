@@ -1,36 +1,17 @@
 //! Machines that change a record which all of them have, in a network that loses, delays and reorders writes and answers, and
 //! machines that die at any step: no change is lost or done twice, no two hold the record, and in the end each can.
 
+mod servers;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use afpa_fleet::{Secret, Shelf, ShelfWrite};
+use afpa_fleet::{Shelf, ShelfWrite};
 use proptest::prelude::*;
 
-const MACHINES: usize = 3;
+use servers::{MACHINES, Servers, secret};
 
 const KEY: &str = "certificate a.test";
-
-/// The servers: a record that a write replaces if it names its revision.
-#[derive(Default)]
-struct Servers {
-    revision: u64,
-    record: Option<(u64, Vec<u8>)>,
-    earlier: Vec<(u64, Vec<u8>)>,
-}
-
-impl Servers {
-    fn take(&mut self, write: &ShelfWrite) -> Option<u64> {
-        let last = self.record.as_ref().map_or(0, |(revision, _)| *revision);
-        if last != write.revision {
-            return None;
-        }
-        self.revision += 1;
-        let next = (self.revision, write.bytes.clone());
-        self.earlier.extend(self.record.replace(next));
-        Some(self.revision)
-    }
-}
 
 struct Machine {
     shelf: Shelf,
@@ -86,10 +67,6 @@ struct World {
     lives: usize,
     /// The value after the step before.
     last: u64,
-}
-
-fn secret() -> Secret {
-    Secret::of(&[7; 32]).expect("long enough")
 }
 
 fn number(value: Option<Arc<str>>) -> u64 {
@@ -156,7 +133,7 @@ impl World {
             Step::Arrive(which, comes_back) => {
                 let machine = &mut self.machines[which];
                 let Some(write) = machine.on_its_way.take() else { return };
-                match self.servers.take(&write) {
+                match self.servers.take(write.revision, &write.bytes) {
                     Some(revision) if comes_back => {
                         machine.shelf.wrote(write, revision, now);
                         let value = number(machine.shelf.value(KEY));
@@ -179,7 +156,8 @@ impl World {
             }
             Step::Late(which) => {
                 if which < self.late.len() {
-                    self.servers.take(&self.late.remove(which));
+                    let write = self.late.remove(which);
+                    self.servers.take(write.revision, &write.bytes);
                 }
             }
             Step::Die(which) => {
