@@ -285,6 +285,7 @@ impl Agent {
                     if self.shared.lock().members.heard(beat, self.shared.now()) {
                         self.shared.moved.notify_one();
                     }
+                    self.shared.desk.heard.notify_waiters();
                 }
             }
             sleep(PAUSE).await;

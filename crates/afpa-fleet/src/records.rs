@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::follower::Position;
 use crate::state::Shared;
 
-/// How often a holder looks whether the others have seen what it has written.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a holder looks whether a machine has fallen silent, of which nobody tells it.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The answer of the thread of the fleet; an error is for people.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, String>>;
@@ -43,7 +43,9 @@ impl std::fmt::Debug for Ask {
 pub(crate) struct Desk {
     pub(crate) asks: mpsc::UnboundedSender<Ask>,
     /// A value has changed.
-    pub(crate) changed: tokio::sync::Notify,
+    pub(crate) changed: Notify,
+    /// A machine has said how far it is.
+    pub(crate) heard: Notify,
 }
 
 /// The records of a fleet.
@@ -132,12 +134,14 @@ impl HeldRecord {
         let Some(place) = self.written else { return Vec::new() };
         let deadline = self.shared.now().saturating_add(most);
         loop {
+            // It is there before the look, so a word that comes in between is heard.
+            let word = self.shared.desk.heard.notified();
             let now = self.shared.now();
             let waiting = self.shared.lock().members.without_records(&place, now);
             if waiting.is_empty() || now >= deadline {
                 return waiting;
             }
-            sleep(LOOK).await;
+            let _ = timeout(LOOK.min(deadline - now), word).await;
         }
     }
 }

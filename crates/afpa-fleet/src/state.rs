@@ -203,7 +203,7 @@ impl Shared {
             moved: Notify::new(),
             asked: Notify::new(),
             ends: Notify::new(),
-            desk: Desk { asks, changed: Notify::new() },
+            desk: Desk { asks, changed: Notify::new(), heard: Notify::new() },
         }
     }
 
@@ -315,6 +315,8 @@ impl Shared {
         state
             .members
             .heard(Heartbeat { proven: beat.takes || beat.peer.is_some(), ..beat.clone() }, now);
+        drop(state);
+        self.desk.heard.notify_waiters();
         beat
     }
 
