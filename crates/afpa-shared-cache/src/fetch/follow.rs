@@ -245,8 +245,9 @@ async fn stream<C: ClientStream + ?Sized>(
     }
 }
 
+/// A chunk without content would be the end, and `Fetch::add` lets none in.
 fn put_content(framing: Framing, data: &[u8], out: &mut Vec<u8>) {
-    if framing != Framing::Chunks || data.is_empty() {
+    if framing != Framing::Chunks {
         return out.extend_from_slice(data);
     }
     out.extend_from_slice(format!("{:x}\r\n", data.len()).as_bytes());
