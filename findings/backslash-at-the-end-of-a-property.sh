@@ -64,7 +64,7 @@ each() {
     seen '  java-properties' "$3" "$(node read.js java-properties)"
     seen '  pyjavaproperties3' "$4" "$(v/bin/python read.py pyjavaproperties3 2>/dev/null || echo error)"
 }
-each 'folder = C:\\a\\'$'\n''next = b' '[folder=C:\a\][next=b]' '[folder=C:\a(new line)ext = b]' '[folder=C:\\a\next = b]'
+each $'folder = C:\\\\a\\\\\nnext = b' '[folder=C:\a\][next=b]' '[folder=C:\a(new line)ext = b]' '[folder=C:\\a\next = b]'
 each 'a b c' '[a=b c]' '[a b c=]' error
 each 'a\=b = c' '[a=b=c]' '[a\=b = c]' '[a=b=c]'
 each 'a = \u00e4' '[a=ä]' '[a=ä]' '[a=\u00e4]'
