@@ -112,7 +112,7 @@ pub(crate) async fn next<'a>(
     in_time(patience, next).await
 }
 
-/// Opens an account. Returns what there is to keep of it, too.
+/// Opens an account. Also returns its credentials, which are to be kept.
 pub(crate) async fn open_account(
     settings: &AcmeSettings,
     patience: Duration,

@@ -47,7 +47,7 @@ pub struct ListenerSettings {
     pub tls: Option<ListenerTls>,
     /// Whether clients may begin with the preface of HTTP/2.
     pub http2: bool,
-    /// It is for other machines of AFPA: the kernel answers nothing on it.
+    /// Other machines of the fleet ask here, so the kernel's programs answer nothing on it.
     pub is_inner: bool,
     /// Of a unix socket: connections of this process itself are closed. Only a hijacked thread would make one.
     pub others_only: bool,

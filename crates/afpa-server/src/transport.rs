@@ -41,7 +41,7 @@ pub trait Transport: Unpin {
     /// Whether it keeps bytes that others hold as well, and no copy of them.
     const KEEPS_BYTES: bool = false;
 
-    /// Whether the end of the connection leaves with bytes that were sent with `more`, and never behind them.
+    /// Whether the FIN leaves in the segment of bytes that were sent with `more`, and never in a later one.
     const JOINS_END: bool = false;
 
     /// Receives into `buffer`; `Ok(0)` is the end of the stream. Not to be called while a gathered send is pending.

@@ -183,7 +183,7 @@ impl Round<'_> {
             let mut question = Question::new(of, self.head, job, client.cached_now());
             let goes_on = Cell::new(keeps);
             let asked = to_peer.take();
-            // A copy that is here is renewed.
+            // A machine that has a copy already stores the new answer as well.
             let is_elsewhere = asked.as_ref().is_some_and(|(peer, _)| !peer.keeps)
                 && question.fetching.stored.is_none();
             question.lists = !is_elsewhere;

@@ -1,7 +1,7 @@
 //! Other machines that keep answers: how this cache asks them, and is asked.
 //!
 //! A question is the request of the client, without what is about its connection, and with a line of its own. The cache knows
-//! neither the line nor the machines: [`Peers`] does. An answer without the proof that was asked for is of a stranger.
+//! neither the line nor the machines: [`Peers`] does. An answer without the proof that belongs to the question comes from a stranger.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ pub trait Peers: Send + Sync {
     /// The hash of a key, the same on each machine.
     fn key(&self, place: &[u8; 16], key: &[u8]) -> u64;
 
-    /// The question for this key is answered, or refused.
+    /// Counts a question for this key that was answered, or refused.
     fn served(&self, key: u64, is_answered: bool);
 }
 
@@ -39,7 +39,7 @@ pub struct ToPeer {
 
 /// A question to another machine.
 pub trait PeerQuestion {
-    /// Puts it behind a head that is complete. Whether it could be.
+    /// Appends the question to a complete head. `false`: it cannot be asked.
     fn put(&mut self, client: PeerClient, head: &mut Vec<u8>) -> bool;
 
     /// Whether a field is the proof that the other machine has answered it.

@@ -62,14 +62,14 @@ pub(crate) struct Fetching {
     pub(crate) side: Side,
 }
 
-/// The side of a fetch towards other machines.
+/// The part that other machines have in a fetch.
 #[derive(Debug)]
 pub(crate) enum Side {
-    /// It is for this machine alone.
+    /// None: the fetch is this machine's own affair.
     Alone,
     /// Another machine may be asked first, on behalf of this client.
     Asks(PeerClient),
-    /// It is for another machine, which gets answers with statuses in these ranges as well, although they are not kept.
+    /// Another machine has asked. It also gets answers with statuses in these ranges, which are not kept.
     Answers(Option<Arc<[(u16, u16)]>>),
 }
 
@@ -98,9 +98,9 @@ impl Fetching {
 }
 
 impl Plan {
-    /// The same for the question of another machine: it is not passed on to a third one, and its answer is kept whatever its
-    /// conditions. `replaces`: ranges of statuses whose answers are not kept: the other machine gets them, and its client an
-    /// error page. `None`: this is no affair of other machines.
+    /// The plan for a question of another machine. No third machine is asked, and conditions of the request do not keep the
+    /// answer from being stored. Answers with statuses in `replaces` are not stored: the other machine shows an error page in
+    /// their place. `None`: other machines may not ask for such an answer.
     pub fn for_peer(self, replaces: Option<Arc<[(u16, u16)]>>) -> Option<Self> {
         let Self { cache, what } = self;
         let What::Fetch(mut fetching) = what else { return None };

@@ -19,7 +19,7 @@ pub(crate) enum Showing {
     InZone(#[expect(dead_code, reason = "held until the order has ended")] RecordInZone),
 }
 
-/// The answers of all orders, by the key of the record. They outlive managers: another machine's order goes on over a reload.
+/// The answers of all orders, by the key of the record. They outlive a reload, because orders of other machines do.
 #[derive(Clone, Debug, Default)]
 pub struct Answers(Arc<Mutex<BTreeMap<String, Open>>>);
 
@@ -31,7 +31,7 @@ struct Open {
 }
 
 impl Answers {
-    /// A record has another value: from now on its answers are shown, and no others of it.
+    /// A record has changed: its new answers replace those that are shown.
     pub fn note(&self, challenges: &Challenges, key: &str, value: Option<&str>) {
         if !key.starts_with(super::CERTIFICATE) {
             return;
@@ -42,7 +42,7 @@ impl Answers {
         if open.get(key).map(|open| &*open.proofs).unwrap_or_default() == proofs {
             return;
         }
-        // One that is dropped later would take the next one at its place away.
+        // The old answers go first: dropped behind the new ones, they would remove those with the same name.
         drop(open.remove(key));
         if proofs.is_empty() {
             return;

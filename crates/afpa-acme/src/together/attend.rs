@@ -16,10 +16,10 @@ use crate::manager::{Wanted, Work, usable};
 /// How long a client's certificate on demand, or an account, is waited for while another machine sees to it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Looks in that time, also without a word from the fleet.
+/// How often the record is read in that time, should no change be reported.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// No pause of another machine is longer: clocks may be apart.
+/// Seconds of the longest pause that is believed of another machine, whose clock may be wrong.
 const LONGEST_PAUSE: u64 = 16 * 3600;
 
 impl Work {
@@ -191,7 +191,7 @@ impl Work {
                 if error.ends_order() {
                     record.order = None;
                 }
-                // They count for all machines.
+                // Failures count for all machines, so the record has their number.
                 wanted.status.failures = record.failures;
                 let pause = pause_after(record.failures.saturating_add(1), 0).as_secs();
                 record.failed(&error.to_string(), now.saturating_add(pause));

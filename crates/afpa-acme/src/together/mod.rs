@@ -24,7 +24,7 @@ pub(crate) use office::{Alone, Counter};
 pub(crate) use order::drive;
 pub use record::{Begun, Kind, NotARecord, OrderRecord, Proof};
 
-/// An answer that comes later.
+/// A future in a box, for the traits below.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The other machines, as records that all of them have.

@@ -21,7 +21,7 @@ use crate::settings::ChallengeKind;
 pub(crate) struct Counter<'s> {
     pub(crate) authority: &'s Authority<'s>,
     pub(crate) names: &'s [String],
-    /// The certificate that it follows.
+    /// The certificate that the order replaces (RFC 9773 section 5).
     pub(crate) replaced: Option<&'s Facts>,
 }
 

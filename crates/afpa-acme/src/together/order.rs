@@ -1,4 +1,4 @@
-//! The steps of an order, from the record of which it can be gone on with after any of them.
+//! The steps of an order. After each of them, another machine can go on from the record.
 
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 
@@ -8,13 +8,13 @@ use crate::error::AcmeError;
 /// How far an order has come at the authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Names are to be shown to be ours.
+    /// The authority has not validated all names yet.
     Pending,
-    /// They are; the authority waits for the key.
+    /// It has, and waits for the request with the key.
     Ready,
-    /// The authority has certified, or does so.
+    /// The certificate is issued, or is being issued.
     Certified,
-    /// It will never.
+    /// The order has failed, or has expired.
     Over,
 }
 
@@ -30,15 +30,15 @@ pub(crate) trait Office {
     async fn again(&self, url: &str) -> Result<Option<Self::Order>, AcmeError>;
     fn url(&self, order: &Self::Order) -> String;
     fn stage(&self, order: &mut Self::Order) -> Stage;
-    /// The answers to the challenges that are open.
+    /// The answers to the open challenges.
     async fn proofs(&self, order: &mut Self::Order) -> Result<Vec<Proof>, AcmeError>;
     /// Whether a program sets the answers, and no machine shows them.
     fn has_program(&self) -> bool;
     async fn set(&self, proofs: &[Proof]) -> Result<Vec<Self::Record>, AcmeError>;
     async fn unset(&self, records: Vec<Self::Record>);
-    /// Tells the authority that it may look.
+    /// Tells the authority that the answers are in place (RFC 8555 section 7.5.1).
     async fn tell(&self, order: &mut Self::Order) -> Result<(), AcmeError>;
-    /// Waits until it has looked, and knows that the names are ours.
+    /// Waits until the authority has validated all names.
     async fn ready(&self, order: &mut Self::Order) -> Result<(), AcmeError>;
     async fn finalize(&self, order: &mut Self::Order, request: &[u8]) -> Result<(), AcmeError>;
     async fn chain(&self, order: &mut Self::Order) -> Result<String, AcmeError>;
@@ -48,7 +48,7 @@ pub(crate) trait Office {
 pub(crate) trait Desk {
     /// Whether nobody else can hold it yet.
     fn holds(&self) -> bool;
-    /// Keeps it. When this returns, it outlives this machine.
+    /// Writes the record to the servers of the fleet. When this returns, it outlives this machine.
     async fn keep(&mut self, record: &OrderRecord) -> Result<(), AcmeError>;
     /// Waits until all machines show the answers that were kept last.
     async fn seen(&self);

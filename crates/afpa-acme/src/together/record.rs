@@ -81,7 +81,7 @@ impl std::fmt::Debug for OrderRecord {
     }
 }
 
-/// A text is no record of a certificate.
+/// The text is not the record of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a record of the fleet is no certificate's: is another version of AFPA on one of the machines?"

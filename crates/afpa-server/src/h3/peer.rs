@@ -336,7 +336,7 @@ impl Peer {
                 continue;
             }
             self.next_request = self.next_request.max(VarInt::from(id).into_inner() + 4);
-            // One that no frame has told comes with the request, before anything is sent.
+            // A priority that no PRIORITY_UPDATE gave comes with the request, before anything is sent.
             let told = match self.early_priorities.is_empty() {
                 true => None,
                 false => self.early_priorities.remove(&id),

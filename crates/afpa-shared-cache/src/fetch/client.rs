@@ -66,7 +66,7 @@ impl<'c, C: ClientStream + ?Sized> Outlived<'c, C> {
         Poll::Ready(Ok(()))
     }
 
-    /// Has `send` pass these bytes on, behind those that wait.
+    /// Sends the bytes that wait, then calls `send` for these.
     fn poll_pass(
         &mut self,
         cx: &mut Context<'_>,

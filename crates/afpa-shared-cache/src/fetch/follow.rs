@@ -114,7 +114,7 @@ async fn answer<C: ClientStream + ?Sized>(
             _ => return Followed::Alone,
         }
     };
-    // It may be that of another attempt.
+    // The variant may be that of another attempt, for another request.
     if !who.is_for(arriving.draft.vary(), &arriving.variant) {
         return Followed::Other;
     }

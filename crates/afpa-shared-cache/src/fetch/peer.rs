@@ -13,7 +13,7 @@ use afpa_proxy::response;
 use crate::fetch::tap::Storing;
 use crate::peers::PeerQuestion;
 
-/// Passes an answer on that has the proof. The client gets nothing of any other.
+/// Passes on an answer that has the proof, and nothing of any other one.
 pub(crate) struct Proven<'a, 'q> {
     pub(crate) storing: &'a mut Storing<'q>,
     pub(crate) asking: &'a dyn PeerQuestion,
@@ -31,7 +31,7 @@ pub(crate) enum Heard {
     Proven,
 }
 
-/// How often it is asked whether a machine is still there that does not answer.
+/// How often a machine that has not answered yet is looked for in the fleet.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The report of an exchange with another machine. `None`: that one has fallen silent before it has answered.
@@ -67,7 +67,7 @@ impl Tap for Proven<'_, '_> {
         self.storing.head(response, now)
     }
 
-    /// They have no proof.
+    /// Interim responses have no proof.
     fn passes_interim(&self) -> bool {
         false
     }

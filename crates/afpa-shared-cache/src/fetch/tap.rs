@@ -269,7 +269,7 @@ impl Tap for Storing<'_> {
     }
 
     fn put_fields(&self, out: &mut Vec<u8>) {
-        // Of an answer that another machine keeps, that one says so.
+        // Where another machine stores the answer, its Cache-Status is there already.
         if self.question.cache.policy.status_field && self.question.lists {
             let (why, stored) = (self.question.fetching.why, self.verdict);
             let outcome = Outcome::Forwarded { why, status: None, stored, collapsed: false };
