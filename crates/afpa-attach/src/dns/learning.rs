@@ -15,6 +15,7 @@ use super::engine::{Engine, State};
 use super::key::{self, Hash, Key};
 use super::learn::{self, Asking, Learnt, PLAIN};
 use super::pins::Pin;
+use super::timer::rest_behind;
 use super::wanted::Verdict;
 use super::zones::ZoneName;
 
@@ -51,7 +52,9 @@ const HOMES: usize = 65_536;
 impl Engine {
     /// Asks until the end.
     pub(super) async fn learn(&self, askers: Vec<Asker>) {
-        let learner = Learner { engine: self, askers, due: Cell::new(Instant::now()) };
+        let now = Instant::now();
+        let (due, rested) = (Cell::new(now), Cell::new(Some(now)));
+        let learner = Learner { engine: self, askers, due, rested };
         learner.run().await;
     }
 }
@@ -62,6 +65,8 @@ struct Learner<'e> {
     askers: Vec<Asker>,
     /// The turn of the last question that was given one.
     due: Cell<Instant>,
+    /// When the next pinned answer may be asked for again; None: one is being asked for.
+    rested: Cell<Option<Instant>>,
 }
 
 impl Learner<'_> {
@@ -75,7 +80,10 @@ impl Learner<'_> {
             {
                 running.push(self.work(work));
             }
-            let look = (Instant::now() + LOOK).max(self.due.get());
+            let now = Instant::now();
+            let rested = self.rested.get().filter(|rested| *rested > now);
+            let look = rested.map_or(now + LOOK, |rested| rested.min(now + LOOK));
+            let look = look.max(self.due.get());
             tokio::select! {
                 Some(()) = running.next() => {}
                 () = sleep_until(look.into()) => {}
@@ -89,9 +97,11 @@ impl Learner<'_> {
         if let Some(key) = state.wanted.next(now) {
             return Some(Work::Learn(key));
         }
+        self.rested.get().filter(|rested| *rested <= Instant::now())?;
         loop {
             let (key, pin, is_over) = state.pins.next_of_round(now)?;
             if !is_over {
+                self.rested.set(None);
                 return Some(Work::Confirm(key, pin));
             }
             self.engine.unpin(&mut state, &key, now);
@@ -104,7 +114,12 @@ impl Learner<'_> {
                 self.learn_one(&key).await;
                 self.engine.state().wanted.done(&key);
             }
-            Work::Confirm(key, pin) => self.confirm_one(&key, &pin).await,
+            Work::Confirm(key, pin) => {
+                let begun = Instant::now();
+                self.confirm_one(&key, &pin).await;
+                let ended = Instant::now();
+                self.rested.set(Some(ended + rest_behind(ended - begun)));
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 //! - [`key`], [`answer`], [`learn`]: questions, answers, and whether an answer is for everybody. No I/O.
 //! - [`zones`], [`pins`], [`wanted`]: editions of zones with their leases; pinned answers; questions to ask. No I/O, no clock.
 //! - [`sets`]: records whose order the server is known to keep. No I/O, no clock.
-//! - [`timer`]: when a question is asked again. No I/O, no clock.
+//! - [`timer`]: when a question is asked again, how long rounds rest. No I/O, no clock.
 //! - `ask`, `engine`, `polling`, `learning`, `control`, `metrics`: sockets, threads, orders, numbers.
 
 pub mod answer;

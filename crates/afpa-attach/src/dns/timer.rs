@@ -1,4 +1,4 @@
-//! When a question without an answer is asked again. No I/O, no clock.
+//! When a question without an answer is asked again, and how long rounds rest. No I/O, no clock.
 
 use std::time::Duration;
 
@@ -44,6 +44,16 @@ impl RetransmissionTimer {
     }
 }
 
+/// A round rests so many times as long as the server took for an answer, but no longer than that.
+const RESTS: u32 = 9;
+const LONGEST_REST: Duration = Duration::from_millis(10);
+
+/// How long a round rests after an answer that took this time. So it has a tenth of an idle server, and of a busy one,
+/// which answers late, some hundred questions a second.
+pub fn rest_behind(took: Duration) -> Duration {
+    took.saturating_mul(RESTS).min(LONGEST_REST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +72,15 @@ mod tests {
         assert!((60..120).contains(&timer.time().as_millis()), "{timer:?}");
         timer = (0..100).fold(timer, |timer, _| timer.heard(Duration::from_secs(5)));
         assert_eq!(timer.time(), MOST);
+    }
+
+    #[test]
+    fn rounds_take_a_tenth_of_an_idle_server_and_little_of_a_busy_one() {
+        let at_once = Duration::from_micros(100);
+        assert_eq!(rest_behind(at_once), at_once * 9);
+        for late in [2, 300, u64::MAX / 1_000_000] {
+            assert_eq!(rest_behind(Duration::from_millis(late)), LONGEST_REST);
+        }
     }
 
     #[test]
