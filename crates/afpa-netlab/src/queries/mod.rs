@@ -152,9 +152,11 @@ impl Queries {
         let mut queries =
             Self { _attachment: attachment, object, layouts, sockets, question, asked_again: 0 };
         let first = options.question.names.some(slots);
+        // Others in each run: a name that was new once must not come again.
+        let salt = clock_gettime(ClockId::Monotonic).tv_nsec as u32;
         for slot in 0..slots {
             let number = first[slot as usize % first.len()];
-            queries.ask(slot, 0, number, slot.wrapping_mul(0x9e37_79b9) | 1)?;
+            queries.ask(slot, 0, number, (slot.wrapping_mul(0x9e37_79b9) ^ salt) | 1)?;
         }
         Ok(queries)
     }
