@@ -28,24 +28,34 @@ static __always_inline bool dns_watch_of(struct __sk_buff *skb, const struct dat
 
 /* The query goes up though its answer is pinned. */
 static __always_inline void dns_remember(struct __sk_buff *skb, struct dns_room *room, const struct datagram *d,
-					 const struct afpa_dns_client *client, const struct dns_question *q)
+					 const struct afpa_dns_client *client, const struct dns_question *q, __u64 now)
 {
 	struct afpa_dns_watched watched = {
-		.hash = room->hash, .type = q->type, .name_length = q->name_length, .bits = q->bits,
+		.hash = room->hash,
+		.type = q->type,
+		.name_length = q->name_length,
+		.bits = q->bits,
+		.since = now >> DNS_MARK_SHIFT,
 	};
 	struct afpa_dns_watch watch = {};
+	__u32 *mark;
 
-	if (dns_watch_of(skb, d, client, &watch) && dns_is_sound(skb, room, d))
-		bpf_map_update_elem(&dns_watches, &watch, &watched, BPF_ANY);
+	if (!dns_watch_of(skb, d, client, &watch) || !dns_is_sound(skb, room, d))
+		return;
+	bpf_map_update_elem(&dns_watches, &watch, &watched, BPF_ANY);
+	mark = dns_mark_of(client->address, d->source_port);
+	if (mark)
+		*mark = watched.since;
 }
 
 /* Another query goes up: the answer to it must not be taken for that to one before with the same id. */
 static __always_inline int dns_pass_other(struct __sk_buff *skb, struct dns_core *core, const struct datagram *d,
-					  const struct afpa_dns_client *client, enum afpa_dns_reason reason)
+					  const struct afpa_dns_client *client, enum afpa_dns_reason reason, __u64 now)
 {
 	struct afpa_dns_watch watch = {};
 
-	if (dns_watch_of(skb, d, client, &watch) && bpf_map_lookup_elem(&dns_watches, &watch))
+	if (dns_is_marked(client->address, d->source_port, now) && dns_watch_of(skb, d, client, &watch) &&
+	    bpf_map_lookup_elem(&dns_watches, &watch))
 		bpf_map_delete_elem(&dns_watches, &watch);
 	return dns_pass(core, reason);
 }
@@ -145,7 +155,7 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 	if (reason == AFPA_DNS_REASON_ANSWERED && !q.proven && !dns_within_budget(&client, d.ipv6, config, now))
 		reason = AFPA_DNS_REASON_PASS_RATE;
 	if (reason != AFPA_DNS_REASON_ANSWERED) {
-		dns_remember(skb, &core->room, &d, &client, &q);
+		dns_remember(skb, &core->room, &d, &client, &q, now);
 		return dns_pass(core, reason);
 	}
 	if (found.cookie)
@@ -153,10 +163,22 @@ int afpa_dns_ingress(struct __sk_buff *skb)
 						   core->option);
 	return dns_send(skb, core, &d, &q, &found, config, &client);
 other:
-	return dns_pass_other(skb, core, &d, &client, reason);
+	return dns_pass_other(skb, core, &d, &client, reason, now);
 }
 
 /* --- egress --- */
+
+/* The header of a message, which mostly lies in the packet's first piece. */
+static __always_inline bool dns_read_header(struct __sk_buff *skb, const struct datagram *d, struct dns_header *header)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	const struct dns_header *there = data + d->udp_at + UDP_LENGTH;
+
+	if ((void *)(there + 1) > end)
+		return !bpf_skb_load_bytes(skb, d->udp_at + UDP_LENGTH, header, sizeof(*header));
+	*header = *there;
+	return true;
+}
 
 SEC("tcx/egress")
 int afpa_dns_egress(struct __sk_buff *skb)
@@ -168,12 +190,13 @@ int afpa_dns_egress(struct __sk_buff *skb)
 	struct datagram d = {};
 	struct dns_core *core;
 	__u32 zero = 0, kind;
+	__u64 now;
 
 	if (skb->ingress_ifindex)
 		return TCX_NEXT; /* made here of a query, or forwarded */
 	config = bpf_map_lookup_elem(&dns_configs, &zero);
 	if (!config || !parse_datagram(skb, &d, bpf_htons(config->port)) || d.length < UDP_LENGTH + DNS_HEADER ||
-	    bpf_skb_load_bytes(skb, d.udp_at + UDP_LENGTH, &header, sizeof(header)))
+	    !dns_read_header(skb, &d, &header))
 		return TCX_NEXT;
 	core = dns_core();
 	if (!core)
@@ -185,12 +208,15 @@ int afpa_dns_egress(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if ((kind == (DNS_QR | DNS_NOTIFY) || kind == (DNS_QR | DNS_UPDATE)) && !(bpf_ntohs(header.flags) & DNS_RCODE))
 		dns_notice(core);
+	now = bpf_ktime_get_coarse_ns();
 	put_address(client.address, d.destination);
-	dns_prove_way(skb, &client, d.ipv6, *(volatile __u32 *)&config->next_hops);
+	dns_prove_way(skb, &client, d.ipv6, *(volatile __u32 *)&config->next_hops, now);
+	if (!dns_is_marked(client.address, d.destination_port, now))
+		return TCX_NEXT;
 	__builtin_memcpy(watch.address, client.address, 16);
 	watch.server = client.server;
 	watch.port = d.destination_port;
 	watch.id = header.id;
-	dns_compare(skb, core, &d, &header, &watch);
+	dns_compare(skb, core, &d, &header, &watch, now);
 	return TCX_NEXT;
 }

@@ -12,12 +12,13 @@ pub use afpa_abi::address_bytes;
 pub use afpa_abi::dns as abi;
 use afpa_abi::dns::{
     DNS_COUNTS, DNS_REASON_PLACES, DNS_SHORT_TAILS, DNS_TYPE_CAA, DNS_TYPE_PLACES, DnsConfig,
-    DnsPin, DnsPrefix, DnsReport, DnsSample, DnsSeed, DnsShortTail, DnsTail, Reason,
+    DnsPatch, DnsPin, DnsPrefix, DnsReport, DnsSample, DnsSeed, DnsShortTail, DnsTail, Reason,
 };
 use afpa_police::Prefix;
 use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
 
+use crate::dry_run::{DryRun, Hook, run};
 use crate::kernel::Kernel;
 use crate::net::hooked::Hooks;
 use crate::net::next_hops::{self, NextHops};
@@ -175,6 +176,11 @@ impl DnsPath {
         self.put("dns_short_tails", &number.to_ne_bytes(), &short.to_bytes())
     }
 
+    /// Writes the address that the tail of an answer lacks, before that is pinned there. Nothing is pinned there now.
+    pub fn put_patch(&self, place: u32, patch: DnsPatch) -> libbpf_rs::Result<()> {
+        self.put("dns_patches", &place.to_ne_bytes(), &patch.to_bytes())
+    }
+
     /// Pins an answer at a place where nothing is pinned.
     pub fn pin(&self, place: u32, check: u64, word: u64) -> libbpf_rs::Result<()> {
         let place = place.to_ne_bytes();
@@ -186,6 +192,11 @@ impl DnsPath {
     /// Takes the answer at a place back.
     pub fn unpin(&self, place: u32) {
         let _never_fails = self.put("dns_pins", &place.to_ne_bytes(), &DnsPin::ZERO.to_bytes());
+    }
+
+    /// Runs a program `repeat` times on an Ethernet frame.
+    pub fn dry_run(&self, hook: Hook, frame: &[u8], repeat: u32) -> std::io::Result<DryRun> {
+        run(if hook == Hook::Ingress { &self.ingress } else { &self.egress }, frame, repeat)
     }
 
     /// Until when answers of this edition of a zone may be given; 0: it is over.

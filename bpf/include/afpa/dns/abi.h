@@ -27,6 +27,7 @@
 
 /* A pinned answer in one word: these many bits, from the lowest. The rest is the mark of the key. */
 #define AFPA_DNS_TAIL_BITS 20
+#define AFPA_DNS_PATCHED 0x80000 /* one of them: the tail is a short one, which lacks an address */
 #define AFPA_DNS_ZONE_BITS 14
 #define AFPA_DNS_RULE_BITS 4
 
@@ -90,6 +91,12 @@ struct afpa_dns_short_tail {
 	__u8 bytes[AFPA_DNS_SHORT_MAX];
 };
 
+/* The address of IPv4 that the tail of a pinned answer lacks: names of a zone mostly differ in that alone. In one word. */
+struct afpa_dns_patch {
+	__u32 address;                /* network order */
+	__u32 at;                     /* where it begins in the tail, which has zeros there; even, and not 0 */
+};
+
 /* A served address. */
 struct afpa_dns_address {
 	__u8 address[16];
@@ -121,7 +128,7 @@ struct afpa_dns_watched {
 	__u16 type;           /* network order */
 	__u8 name_length;
 	__u8 bits;            /* enum afpa_dns_bit */
-	__u32 reserved;
+	__u32 since;          /* when it was remembered, as marks have it */
 };
 
 /* Orders of user mode; the one entry of a map. */

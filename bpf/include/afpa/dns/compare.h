@@ -5,7 +5,7 @@
  *  DN8 A query that goes up though its answer is pinned is remembered, and the server's answer to it compared. A difference drops the
  *       pinned one at once, and the programs report it. Anybody can send two queries with one id, of which the server answers only one:
  *       so queries whose checksum is wrong are not remembered, the next one from there is forgotten about, and an answer is compared
- *       only if it has the question that was remembered. A cut answer says nothing: the server's rate limit cuts any.
+ *       only if it has the question that was remembered, within two seconds. A cut answer says nothing: the server's rate limit cuts any.
  *  DN7 A NOTIFY that leaves (a primary has reloaded), and a NOTIFY or UPDATE that the server accepts, end all leases until the next poll.
  */
 #ifndef AFPA_DNS_COMPARE_H
@@ -41,6 +41,14 @@ struct dns_comparison {
 	bool differs;
 };
 
+/* A patch's address as it lies in a word of a tail, `behind` bytes behind the word's beginning. */
+static __always_inline __u64 dns_patch_of(const struct dns_found *found, __s32 behind)
+{
+	if (!found->patch.at || behind >= 8 || behind <= -4)
+		return 0;
+	return behind >= 0 ? (__u64)found->patch.address << 8 * behind : (__u64)found->patch.address >> -8 * behind;
+}
+
 /* The next 16 bytes, or what is left of them. */
 static long dns_compare_some(__u32 index, struct dns_comparison *c)
 {
@@ -60,6 +68,8 @@ static long dns_compare_some(__u32 index, struct dns_comparison *c)
 		if (at > AFPA_DNS_SHORT_MAX - 16)
 			return 1;
 		bpf_probe_read_kernel(ours, left, c->found->brief->bytes + at);
+		ours[0] |= dns_patch_of(c->found, (__s32)(c->found->patch.at - at));
+		ours[1] |= dns_patch_of(c->found, (__s32)(c->found->patch.at - at) - 8);
 	} else {
 		if (!c->found->whole || at > AFPA_DNS_TAIL_ROOM - 16)
 			return 1;
@@ -114,25 +124,27 @@ static __always_inline bool dns_has_question(struct __sk_buff *skb, __u32 at, st
 }
 
 static __always_inline void dns_compare(struct __sk_buff *skb, struct dns_core *core, const struct datagram *d,
-					const struct dns_header *h, const struct afpa_dns_watch *watch)
+					const struct dns_header *h, const struct afpa_dns_watch *watch, __u64 now)
 {
 	struct afpa_dns_watched *remembered = bpf_map_lookup_elem(&dns_watches, watch), watched;
 	struct dns_found found = {};
 	struct dns_comparison c = { .skb = skb, .found = &found };
 	struct afpa_dns_pin *pin;
+	__u32 at, place = 0;
 	__u64 word;
-	__u32 at;
 
 	if (!remembered)
 		return;
 	watched = *remembered;
+	if ((__u32)(now >> DNS_MARK_SHIFT) - watched.since > DNS_MARK_LIFE)
+		return; /* queries after it may have been let through without a look here */
 	if ((h->flags & bpf_htons(DNS_TC)) ||
 	    !dns_has_question(skb, d->udp_at + UDP_LENGTH, &core->room, h, &watched, watch->server))
 		return;
 	bpf_map_delete_elem(&dns_watches, watch);
-	pin = dns_find_pin(&watched.hash);
+	pin = dns_find_pin(&watched.hash, &place);
 	word = pin ? dns_pinned_word(pin, &watched.hash) : 0;
-	if (!word || !dns_find_tail(word & ((1 << AFPA_DNS_TAIL_BITS) - 1), &found))
+	if (!word || !dns_find_tail(pin, place, word, &found))
 		return;
 	at = UDP_LENGTH + DNS_HEADER + watched.name_length + DNS_TYPE_CLASS;
 	c.from = d->udp_at + at;

@@ -8,9 +8,15 @@
 #include <afpa/kernel.h>
 #include <afpa/dns/derive.h>
 
-#define DNS_REPORTED 4096     /* questions that are remembered as reported */
+#define DNS_SEEN_SETS 8192    /* groups of questions that are remembered as seen */
+#define DNS_SEEN_WAYS 8
+#define DNS_SEEN_KEPT 8       /* one of so many takes the place of another one, where all of a group are young */
 #define DNS_MOMENT_SHIFT 26   /* a moment is 67 ms */
+#define DNS_TWICE 894         /* moments in a minute */
 #define DNS_REPORTS_MOST 1024 /* reports in a moment: user mode asks for far fewer */
+#define DNS_MARKS 4096        /* hashes of clients whose query was remembered */
+#define DNS_MARK_SHIFT 28     /* their time is counted in 268 ms */
+#define DNS_MARK_LIFE 8       /* of these: a later answer of the server is not compared */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -47,6 +53,18 @@ struct {
 	__type(key, __u32);
 	__type(value, struct afpa_dns_pin);
 } dns_pins SEC(".maps");
+
+/*
+ * Of each place its patch, those of a group in one line of memory. It is fetched while the pins are: a tail of its own for each address
+ * would be fetched after that, from memory that no cache holds when names are many.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, AFPA_DNS_SETS * AFPA_DNS_WAYS);
+	__type(key, __u32);
+	__type(value, struct afpa_dns_patch);
+} dns_patches SEC(".maps");
 
 /* User mode writes a tail before a key names it, and again only long after none does. */
 struct {
@@ -122,13 +140,29 @@ struct {
 	__type(value, struct dns_core);
 } dns_cores SEC(".maps");
 
-/* Questions that were reported lately: 48 bits of the check, 16 of the time. */
+/*
+ * When a query was last remembered of a client and port with this hash. Most queries that go up, and most answers, have to do with no
+ * remembered one: they cost a look here, and none into a hash table of the kernel's.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, DNS_REPORTED);
+	__uint(max_entries, DNS_MARKS);
 	__type(key, __u32);
-	__type(value, __u64);
-} dns_reported SEC(".maps");
+	__type(value, __u32);
+} dns_marks SEC(".maps");
+
+/* Questions that were seen lately and are not pinned, those of a group in one line of memory: 48 bits of the check, 16 of the time. */
+struct dns_seen {
+	__u64 entries[DNS_SEEN_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, DNS_SEEN_SETS);
+	__type(key, __u32);
+	__type(value, struct dns_seen);
+} dns_seen_lately SEC(".maps");
 
 /* Monotonic ns of the last sign that some zone has changed. */
 struct {
@@ -201,33 +235,87 @@ static __always_inline void dns_tell(struct dns_core *core, enum afpa_dns_event 
 /* The reports of this moment: the moment and their count in one word. Processors that write at once make a few more. */
 static volatile __u64 dns_reports_now;
 
-/*
- * The question in the room is not pinned. User mode asks for a question that comes twice within a minute, a hundred a second by default:
- * a second report within a moment, and more than so many in it, would be of no use. So a miss costs a look, and not a report.
- */
-static __always_inline void dns_tell_missed(struct dns_core *core, __u64 now)
+/* May a report be made in this moment? */
+static __always_inline bool dns_may_report(__u64 moment)
 {
-	__u32 place = core->room.hash.mark & (DNS_REPORTED - 1);
-	__u64 moment = now >> DNS_MOMENT_SHIFT & 0xffff, entry, count, *known;
+	__u64 count = dns_reports_now;
 
-	known = bpf_map_lookup_elem(&dns_reported, &place);
-	if (!known)
-		return;
-	entry = *known;
-	if (entry >> 16 == core->room.hash.check >> 16 && ((moment - entry) & 0xffff) < 2)
-		return;
-	count = dns_reports_now;
 	if (count >> 32 != moment)
 		count = moment << 32;
 	if ((__u32)count >= DNS_REPORTS_MOST)
-		return;
+		return false;
 	dns_reports_now = count + 1;
-	*known = (core->room.hash.check & ~0xffffULL) | moment;
-	dns_tell(core, AFPA_DNS_MISSED);
+	return true;
 }
 
-/* The place where the question in the room is pinned. */
-static __always_inline struct afpa_dns_pin *dns_find_pin(const struct afpa_dns_hash *hash)
+/*
+ * The question in the room is not pinned (DN13). User mode hears of it when it comes for the second time within a minute, and then once
+ * in a moment or two. So names that nobody asks for twice, of which there may be a flood, cost a look, and no report. In a flood one in
+ * eight takes the place of another one: those that are asked for often find theirs all the same. A function by itself, because the
+ * verifier then looks at it once.
+ */
+__attribute__((noinline)) int dns_tell_missed(struct dns_core *core, __u64 now)
+{
+	__u64 moment = now >> DNS_MOMENT_SHIFT & 0xffff, own, entry, age = 0;
+	__u32 set, place = DNS_SEEN_WAYS, drawn;
+	struct dns_seen *seen;
+	bool known = false;
+
+	if (!core)
+		return 0;
+	own = core->room.hash.check & ~0xffffULL;
+	set = core->room.hash.mark & (DNS_SEEN_SETS - 1);
+	seen = bpf_map_lookup_elem(&dns_seen_lately, &set);
+	if (!seen)
+		return 0;
+	for (__u32 i = 0; i < DNS_SEEN_WAYS; i++) {
+		entry = *(volatile __u64 *)&seen->entries[i];
+		age = (moment - entry) & 0xffff;
+		known = !((entry ^ own) >> 16);
+		if (known || !entry || age > DNS_TWICE)
+			place = i;
+		if (known)
+			break;
+	}
+	if (known && age < 2)
+		return 0;
+	if (place == DNS_SEEN_WAYS) {
+		drawn = core->counts[AFPA_DNS_REASON_PASS_NOT_PINNED] * 0x9e3779b97f4a7c15ULL >> 58;
+		if (drawn % DNS_SEEN_KEPT)
+			return 0;
+		place = drawn / DNS_SEEN_KEPT;
+	}
+	if (known && age <= DNS_TWICE) {
+		if (!dns_may_report(moment))
+			return 0;
+		dns_tell(core, AFPA_DNS_MISSED);
+	}
+	asm volatile("" : "+r"(place)); /* the verifier has to see the bounds that the compiler knows */
+	if (place < DNS_SEEN_WAYS)
+		*(volatile __u64 *)&seen->entries[place] = own | moment;
+	return 0;
+}
+
+/* The place of a client and port. */
+static __always_inline __u32 *dns_mark_of(const __u8 *address, __be16 port)
+{
+	const __u32 *words = (const __u32 *)address;
+	__u32 sum = words[0] + 3 * words[1] + 5 * words[2] + 7 * words[3] + ((__u32)port << 16 | port), place;
+
+	place = sum * 0x9e3779b1 >> 20; /* DNS_MARKS */
+	return bpf_map_lookup_elem(&dns_marks, &place);
+}
+
+/* Can a query of this client and port have been remembered, to which the server's answer has not come? */
+static __always_inline bool dns_is_marked(const __u8 *address, __be16 port, __u64 now)
+{
+	const __u32 *mark = dns_mark_of(address, port);
+
+	return mark && (__u32)(now >> DNS_MARK_SHIFT) - *(volatile __u32 *)mark <= DNS_MARK_LIFE;
+}
+
+/* The place where the question in the room is pinned, and its number. */
+static __always_inline struct afpa_dns_pin *dns_find_pin(const struct afpa_dns_hash *hash, __u32 *number)
 {
 	__u32 place = hash->set * AFPA_DNS_WAYS;
 
@@ -235,8 +323,10 @@ static __always_inline struct afpa_dns_pin *dns_find_pin(const struct afpa_dns_h
 	for (int i = 0; i < AFPA_DNS_WAYS; i++, place++) {
 		struct afpa_dns_pin *pin = bpf_map_lookup_elem(&dns_pins, &place);
 
-		if (pin && *(volatile __u64 *)&pin->check == hash->check)
+		if (pin && *(volatile __u64 *)&pin->check == hash->check) {
+			*number = place;
 			return pin;
+		}
 	}
 	return NULL;
 }

@@ -20,6 +20,7 @@ struct dns_found {
 	struct afpa_dns_short_tail *brief; /* the tail: one of these */
 	struct afpa_dns_tail *whole;
 	__u32 sum;
+	struct afpa_dns_patch patch; /* begins at 0: there is none */
 	__u16 tail_length, takes_cookie, header[4];
 	struct afpa_dns_way way;
 	__u32 length; /* of UDP, with its header */
@@ -157,13 +158,48 @@ static __always_inline enum afpa_dns_reason dns_fits(const struct dns_question *
 		__builtin_memcpy((found)->header, (tail)->header, 8);              \
 	} while (0)
 
-static __always_inline bool dns_find_tail(__u32 number, struct dns_found *found)
+/* Nothing, but known only when `word` is: loads from an address with this in it are not done before that, on any processor. */
+static __always_inline __u64 dns_nothing_of(__u64 word)
 {
+	asm volatile("%0 &= 0" : "+r"(word));
+	return word;
+}
+
+/*
+ * The patch of the place whose word is `word`. The place may be given to another key meanwhile, so the word is read again: user mode
+ * takes it away, writes the patch, and writes the new one. Where it is the same, so is all but the address, which is the old or the new.
+ */
+static __always_inline bool dns_take_patch(const struct afpa_dns_pin *pin, __u32 place, __u64 word, struct dns_found *found)
+{
+	const volatile __u64 *patch;
+	__u64 both;
+
+	place += dns_nothing_of(word);
+	patch = bpf_map_lookup_elem(&dns_patches, &place);
+	if (!patch)
+		return false;
+	both = *patch;
+	found->patch.address = both;
+	found->patch.at = both >> 32;
+	return *(volatile __u64 *)((void *)&pin->word + dns_nothing_of(both)) == word;
+}
+
+static __always_inline bool dns_find_tail(const struct afpa_dns_pin *pin, __u32 place, __u64 word, struct dns_found *found)
+{
+	__u32 number = word & ((1 << AFPA_DNS_TAIL_BITS) - 1);
+
+	if (number & AFPA_DNS_PATCHED) {
+		if (!dns_take_patch(pin, place, word, found))
+			return false;
+		number &= ~AFPA_DNS_PATCHED;
+	}
 	if (number < AFPA_DNS_SHORT_TAILS) {
 		found->brief = bpf_map_lookup_elem(&dns_short_tails, &number);
 		if (!found->brief)
 			return false;
 		DNS_TAKE_HEAD(found, found->brief);
+		if (found->patch.at)
+			found->sum = datagram_fold((__u64)found->sum + found->patch.address);
 		return true;
 	}
 	number -= AFPA_DNS_SHORT_TAILS;
@@ -178,10 +214,14 @@ static __always_inline bool dns_find_tail(__u32 number, struct dns_found *found)
 static __always_inline enum afpa_dns_reason dns_look_up(const struct dns_room *room, struct dns_question *q, __u64 now,
 							struct dns_found *found)
 {
-	struct afpa_dns_pin *pin = dns_find_pin(&room->hash);
+	__u32 place = room->hash.set * AFPA_DNS_WAYS, zone, zero = 0;
 	__u64 word, *lease, *noticed;
-	__u32 zone, zero = 0;
+	struct afpa_dns_pin *pin;
 
+	lease = bpf_map_lookup_elem(&dns_patches, &place);
+	if (lease)
+		(void)*(volatile __u64 *)lease; /* it is on its way from here on */
+	pin = dns_find_pin(&room->hash, &place);
 	if (!pin)
 		return AFPA_DNS_REASON_PASS_NOT_PINNED;
 	word = dns_pinned_word(pin, &room->hash);
@@ -195,8 +235,8 @@ static __always_inline enum afpa_dns_reason dns_look_up(const struct dns_room *r
 	/* DN7 The lease must be younger than any sign of a change. */
 	if (now >= *(volatile __u64 *)lease || *(volatile __u64 *)lease < *(volatile __u64 *)noticed + AFPA_DNS_LEASE)
 		return AFPA_DNS_REASON_PASS_LEASE;
-	if (!dns_find_tail(word & ((1 << AFPA_DNS_TAIL_BITS) - 1), found))
-		return AFPA_DNS_REASON_PASS_LEASE;
+	if (!dns_find_tail(pin, place, word, found))
+		return AFPA_DNS_REASON_PASS_NOT_PINNED;
 	return dns_fits(q, found, word >> (AFPA_DNS_TAIL_BITS + AFPA_DNS_ZONE_BITS) & ((1 << AFPA_DNS_RULE_BITS) - 1));
 }
 
@@ -207,8 +247,11 @@ static __always_inline bool dns_put_tail(struct __sk_buff *skb, __u32 at, const 
 	if (!length)
 		return true;
 	asm volatile("" : "+r"(length)); /* the verifier has to see the bounds that the compiler knows */
-	if (found->brief)
-		return length - 1 < AFPA_DNS_SHORT_MAX && !bpf_skb_store_bytes(skb, at, found->brief->bytes, length, 0);
+	if (found->brief) {
+		if (length - 1 >= AFPA_DNS_SHORT_MAX || bpf_skb_store_bytes(skb, at, found->brief->bytes, length, 0))
+			return false;
+		return !found->patch.at || !bpf_skb_store_bytes(skb, at + found->patch.at, &found->patch.address, 4, 0);
+	}
 	return found->whole && length - 1 < AFPA_DNS_TAIL_MAX && !bpf_skb_store_bytes(skb, at, found->whole->bytes, length, 0);
 }
 

@@ -53,13 +53,18 @@ static __always_inline bool dns_next_hop(struct afpa_dns_client *client, bool ip
 }
 
 /* The server's answer leaves to the client. The packet's first 12 bytes are the way. */
-static __always_inline void dns_prove_way(struct __sk_buff *skb, const struct afpa_dns_client *client, bool ipv6, __u32 edition)
+static __always_inline void dns_prove_way(struct __sk_buff *skb, const struct afpa_dns_client *client, bool ipv6, __u32 edition,
+					  __u64 now)
 {
-	struct afpa_dns_way way = { .seen = bpf_ktime_get_coarse_ns(), .interface = skb->ifindex };
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct afpa_dns_way way = { .seen = now, .interface = skb->ifindex };
+	const struct ethhdr *ethernet = data;
 	struct afpa_dns_client hop = *client;
 
-	if (bpf_skb_load_bytes(skb, 0, way.destination, 12))
+	if ((void *)(ethernet + 1) > end)
 		return;
+	__builtin_memcpy(way.destination, ethernet->destination, 6);
+	__builtin_memcpy(way.source, ethernet->source, 6);
 	dns_show_way(client, &way);
 	if (edition && dns_next_hop(&hop, ipv6, edition))
 		dns_show_way(&hop, &way);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use afpa_bpf::dns::abi::{DNS_SHORT_MAX, DNS_TAIL_MAX, DnsTail};
+use afpa_bpf::dns::abi::{DNS_SHORT_MAX, DNS_TAIL_MAX, DnsPatch, DnsTail};
 
 use super::cookies::OPTION;
 use super::key::{self, HEADER, Key};
@@ -140,6 +140,23 @@ impl Tail {
     /// Whether it is one of those that lie in few lines.
     pub fn is_short(&self) -> bool {
         self.bytes.len() <= DNS_SHORT_MAX
+    }
+
+    /// A short one that begins with an address of the name that was asked for, without that; and the address.
+    pub fn without_address(&self) -> Option<(Self, DnsPatch)> {
+        /// A pointer to the question, A, IN, a time to live, four bytes.
+        const HEAD: usize = 12;
+        let (head, rest) = self.bytes.split_at_checked(HEAD)?;
+        let (address, rest) = rest.split_first_chunk::<4>()?;
+        if !self.is_short()
+            || !head.starts_with(&[0xc0, 12, 0, 1, 0, 1])
+            || !head.ends_with(&[0, 4])
+        {
+            return None;
+        }
+        let bytes = [head, &[0; 4], rest].concat().into();
+        let patch = DnsPatch { address: u32::from_ne_bytes(*address), at: HEAD as u32 };
+        Some((Self { bytes, ..self.clone() }, patch))
     }
 
     /// As the programs have it.

@@ -225,13 +225,14 @@ impl Learner<'_> {
         engine.unpin(state, key, now);
         let hash = Hash::of(key, &engine.seed);
         let added = state.pins.add((key.clone(), hash), (&learnt.tail, guess), edition, now);
-        let (place, number, new) = added?;
-        let word = hash.word(number, edition, learnt.rule);
-        let written = match new {
-            Some(number) => engine.path.put_tail(number, &learnt.tail.to_abi()),
-            None => Ok(()),
-        };
-        written.and_then(|()| engine.path.pin(place, hash.check, word)).map_err(|_| {
+        let given = added?;
+        let path = &engine.path;
+        let word = hash.word(given.number, edition, learnt.rule);
+        let tail =
+            given.tail.map_or(Ok(()), |(number, tail)| path.put_tail(number, &tail.to_abi()));
+        let patch = || given.patch.map_or(Ok(()), |patch| path.put_patch(given.place, patch));
+        let written = tail.and_then(|()| patch());
+        written.and_then(|()| path.pin(given.place, hash.check, word)).map_err(|_| {
             engine.unpin(state, key, now);
             Unfit::Full
         })

@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use afpa_bpf::dns::abi::{DNS_KEYS, DNS_LONG_TAILS, DNS_SETS, DNS_SHORT_TAILS, DNS_WAYS};
+use afpa_bpf::dns::abi::{
+    DNS_KEYS, DNS_LONG_TAILS, DNS_PATCHED, DNS_SETS, DNS_SHORT_TAILS, DNS_WAYS, DnsPatch,
+};
 
 use super::answer::{Tail, Unfit};
 use super::key::{self, Hash, Key};
@@ -15,7 +17,8 @@ pub struct Pin {
     pub edition: u32,
     /// The pinned part.
     pub tail: Tail,
-    /// Its number.
+    /// The same as the programs have it, perhaps without an address, and its number.
+    stored: Tail,
     number: u32,
     /// Where it is pinned.
     pub place: u32,
@@ -117,12 +120,24 @@ const LIFE: u64 = 3_600_000_000_000;
 /// A round takes this long at least, in nanoseconds.
 const ROUND: u64 = 10_000_000_000;
 
-/// A tail to write before its key: None if it is there already.
-pub type NewTail = Option<u32>;
+/// As many tails lie in a processor's caches. Where there are more, an address stands by its key.
+const WHOLE: usize = 1024;
+
+/// A place that was given to a key, and what has to be written before that is pinned there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The place.
+    pub place: u32,
+    /// The tail, as the pinned word has it.
+    pub number: u32,
+    /// A tail with its number, if it is not there already.
+    pub tail: Option<(u32, Tail)>,
+    /// The address that the tail lacks.
+    pub patch: Option<DnsPatch>,
+}
 
 impl Pins {
-    /// Notes an answer; `guess`: anybody may have thought of its name. Returns its place, the number of its tail, and whether that
-    /// must be written first. The key is not pinned yet.
+    /// Notes an answer; `guess`: anybody may have thought of its name. The key is not pinned yet.
     ///
     /// # Errors
     /// When there is no room.
@@ -132,7 +147,7 @@ impl Pins {
         (tail, guess): (&Tail, bool),
         edition: u32,
         now: u64,
-    ) -> Result<(u32, u32, NewTail), Unfit> {
+    ) -> Result<Given, Unfit> {
         if self.keys.contains_key(&key)
             || self.keys.len() >= MOST
             || (guess && !self.has_room_for_guess(edition))
@@ -140,7 +155,7 @@ impl Pins {
             return Err(Unfit::Full);
         }
         let place = self.taken.take(hash).ok_or(Unfit::Full)?;
-        let Some((number, new)) = self.number_of(tail, now) else {
+        let Some((stored, number, is_new, patch)) = self.store(tail, now) else {
             self.taken.set(place, false);
             return Err(Unfit::Full);
         };
@@ -151,23 +166,54 @@ impl Pins {
         let turn = self.pinned;
         self.pinned += 1;
         // Many share one.
-        let tail = self.tails.get_key_value(tail).map_or(tail, |(tail, _)| tail).clone();
-        let pin = Pin { edition, tail, number, place, guess, since: now, turn };
+        let stored =
+            self.tails.get_key_value(&stored).map_or(stored.clone(), |(tail, _)| tail.clone());
+        let tail = if patch.is_some() { tail.clone() } else { stored.clone() };
+        let new = is_new.then(|| (number, stored.clone()));
+        let pin = Pin { edition, tail, stored, number, place, guess, since: now, turn };
         self.keys.insert(key.clone(), pin);
         self.round.push_back((now, key, turn));
-        Ok((place, number, new))
+        let number = if patch.is_some() { number | DNS_PATCHED as u32 } else { number };
+        Ok(Given { place, number, tail: new, patch })
     }
 
-    fn number_of(&mut self, tail: &Tail, now: u64) -> Option<(u32, NewTail)> {
+    /// Finds a number for a tail, or for the one that is the same but for its address: that tail, the number, and whether it is new.
+    fn store(&mut self, tail: &Tail, now: u64) -> Option<(Tail, u32, bool, Option<DnsPatch>)> {
+        let is_whole = self.tails.len() < WHOLE || self.tails.contains_key(tail);
+        if let Some((rest, patch)) = tail.without_address().filter(|_| !is_whole)
+            && let Some((number, is_new)) = self.number_of(&rest, now)
+        {
+            if (number as usize) < DNS_SHORT_TAILS {
+                return Some((rest, number, is_new, Some(patch)));
+            }
+            self.release(&rest, number, now); // only short ones can lack an address
+        }
+        let (number, is_new) = self.number_of(tail, now)?;
+        Some((tail.clone(), number, is_new, None))
+    }
+
+    fn number_of(&mut self, tail: &Tail, now: u64) -> Option<(u32, bool)> {
         if let Some((number, uses)) = self.tails.get_mut(tail) {
             *uses += 1;
-            return Some((*number, None));
+            return Some((*number, false));
         }
         let numbers = if tail.is_short() { &mut self.short } else { &mut self.long };
         // Short ones may lie among the long ones, too.
         let number = numbers.take(now).or_else(|| self.long.take(now))?;
         self.tails.insert(tail.clone(), (number, 1));
-        Some((number, Some(number)))
+        Some((number, true))
+    }
+
+    /// One use of a tail is over.
+    fn release(&mut self, tail: &Tail, number: u32, now: u64) {
+        let Some((_, uses)) = self.tails.get_mut(tail) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.tails.remove(tail);
+            let is_short = (number as usize) < DNS_SHORT_TAILS;
+            let numbers = if is_short { &mut self.short } else { &mut self.long };
+            numbers.fallow.push_back((now, number));
+        }
     }
 
     fn has_room_for_guess(&self, edition: u32) -> bool {
@@ -186,15 +232,7 @@ impl Pins {
             }
             self.guesses_of.retain(|_, count| *count > 0);
         }
-        if let Some((_, uses)) = self.tails.get_mut(&pin.tail) {
-            *uses -= 1;
-            if *uses == 0 {
-                self.tails.remove(&pin.tail);
-                let is_short = (pin.number as usize) < DNS_SHORT_TAILS;
-                let numbers = if is_short { &mut self.short } else { &mut self.long };
-                numbers.fallow.push_back((now, pin.number));
-            }
-        }
+        self.release(&pin.stored, pin.number, now);
         Some(pin)
     }
 
@@ -277,7 +315,7 @@ pub(super) mod tests {
         let mut pins = Pins::default();
         let add = |pins: &mut Pins, number, last, now| {
             let added = pins.add(hashed(key(number)), (&tail(last), false), 7, now);
-            added.map(|(_, number, new)| (number, new))
+            added.map(|given| (given.number, given.tail.map(|(number, _)| number)))
         };
         assert_eq!(add(&mut pins, 1, 1, 0), Ok((0, Some(0))));
         assert_eq!(add(&mut pins, 2, 1, 0), Ok((0, None)));
@@ -286,6 +324,50 @@ pub(super) mod tests {
         assert_eq!(add(&mut pins, 4, 3, 6), Ok((2, Some(2))), "0 rests");
         assert_eq!(add(&mut pins, 5, 4, 6 + REST), Ok((0, Some(0))));
         assert_eq!(pins.choose(|_, pin| pin.edition == 7).len(), 3);
+    }
+
+    /// An answer with one address of IPv4 and something behind it.
+    fn tail_with_address(address: u32, behind: &[u8]) -> Tail {
+        let key = key(1);
+        let query = key::query(&key, 1, 512, key::Case::Lower, 0);
+        let mut answer = query.clone();
+        (answer[2], answer[7]) = (0x84, 1);
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4]);
+        answer.extend(address.to_be_bytes());
+        answer.extend(behind);
+        Tail::of(&key, &Exchange { query, answer, cookie: ServerCookie::None }).unwrap()
+    }
+
+    #[test]
+    fn where_tails_are_many_an_address_stands_by_its_key() {
+        let mut pins = Pins::default();
+        let name = |number: usize| {
+            let name = key::read(&format!("n{number}.example")).unwrap();
+            hashed(key::key(&name, 1, 0, 0).unwrap())
+        };
+        let mut add =
+            |number: usize, tail: &Tail| pins.add(name(number), (tail, false), 7, 0).expect("room");
+        let of = |number: usize| tail_with_address(number as u32 + 1, b"x");
+        for number in 0..WHOLE {
+            let given = add(number, &of(number));
+            assert_eq!((given.number, given.patch), (number as u32, None));
+        }
+        let patched = |number: u32| Some(DnsPatch { address: (number + 1).to_be(), at: 12 });
+        let first = add(WHOLE, &of(WHOLE));
+        let number = WHOLE as u32;
+        assert_eq!(first.number, number | DNS_PATCHED as u32);
+        assert_eq!(first.patch, patched(number));
+        assert_eq!(first.tail, Some((number, tail_with_address(0, b"x"))));
+        let second = add(WHOLE + 1, &of(WHOLE + 1));
+        assert_eq!((second.tail, second.patch), (None, patched(number + 1)));
+        let known = add(WHOLE + 2, &of(5));
+        assert_eq!((known.number, known.tail, known.patch), (5, None, None), "it is there whole");
+        let long = add(WHOLE + 3, &tail_with_address(9, &[7; 200]));
+        assert_eq!((long.number, long.patch), (DNS_SHORT_TAILS as u32, None));
+        for number in 0..WHOLE + 4 {
+            assert!(pins.remove(&name(number).0, 0).is_some());
+        }
+        assert!(pins.tails.is_empty());
     }
 
     #[test]
@@ -297,7 +379,7 @@ pub(super) mod tests {
             let name = key::read(&format!("n{number}.example")).unwrap();
             let (key, hash) = hashed(key::key(&name, 1, 0, 0).unwrap());
             match pins.add((key, hash), (&tail(1), false), 7, 0) {
-                Ok((place, ..)) => {
+                Ok(Given { place, .. }) => {
                     assert!(hash.places().contains(&(place as usize)) && places.insert(place));
                 }
                 Err(_) => full += 1,

@@ -6,12 +6,10 @@ use super::answer::{Tail, Unfit};
 use super::key::Key;
 use super::pins::Pin;
 
-/// Questions that were seen, and those that are to be asked for.
+/// Questions that are to be asked for. The programs tell of those that come twice within a minute.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// When each was seen first.
-    seen: HashMap<Key, u64>,
-    /// Those that wait, by how often they were seen meanwhile: once, twice, four times, and so on.
+    /// Those that wait, by how often the programs told of them meanwhile: once, twice, four times, and so on.
     queues: [VecDeque<(u64, Key)>; LEVELS],
     /// Not before these times, in their order.
     later: BTreeMap<(u64, u64), Key>,
@@ -29,7 +27,7 @@ pub struct Wanted {
 /// A question that waits.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    /// How often it was seen.
+    /// How often the programs told of it.
     times: u32,
     /// The number of its place: an entry of a queue with another one is over.
     number: u64,
@@ -64,9 +62,7 @@ pub enum Verdict {
     Barred,
 }
 
-/// A question counts if it comes twice within this time, in nanoseconds.
-const TWICE: u64 = 60_000_000_000;
-/// Questions that are remembered.
+/// Questions that wait.
 const REMEMBERED: usize = 16_384;
 /// Queues of those that wait.
 const LEVELS: usize = 12;
@@ -94,7 +90,7 @@ impl Doubt {
 }
 
 impl Wanted {
-    /// A client has asked this.
+    /// Clients ask for this again and again.
     pub fn saw(&mut self, key: Key, now: u64) {
         if let Some(waiting) = self.waiting.get_mut(&key) {
             let before = *waiting;
@@ -105,20 +101,8 @@ impl Wanted {
             return;
         }
         let is_left = || self.left.get(&key).is_some_and(|(until, _)| now < *until);
-        if self.asking.contains(&key) || is_left() {
-            return;
-        }
-        match self.seen.get(&key) {
-            Some(first) if now.saturating_sub(*first) <= TWICE => {
-                self.seen.remove(&key);
-                self.want(key);
-            }
-            _ => {
-                if self.seen.len() >= REMEMBERED {
-                    self.seen.clear();
-                }
-                self.seen.insert(key, now);
-            }
+        if !self.asking.contains(&key) && !is_left() {
+            self.want(key);
         }
     }
 
@@ -296,19 +280,18 @@ mod tests {
         let see = |wanted: &mut Wanted, number, times| {
             (0..times).for_each(|_| wanted.saw(key(number), 0));
         };
-        see(&mut wanted, 1, 2);
-        see(&mut wanted, 2, 2 + 1);
-        see(&mut wanted, 3, 2 + 7);
-        see(&mut wanted, 4, 2 + 8);
+        for (number, times) in [(1, 1), (2, 2), (3, 8), (4, 9)] {
+            see(&mut wanted, number, times);
+        }
         let order: Vec<_> = std::iter::from_fn(|| next(&mut wanted, 0)).collect();
         assert_eq!(order, [3, 4, 2, 1].map(key), "by the powers of two");
         assert!(wanted.waiting.is_empty());
-        // Others that come twice push out those that are seen no more often.
-        see(&mut wanted, 1, 2 + 1);
+        // Others push out those that are seen no more often.
+        see(&mut wanted, 1, 2);
         for number in 0..2 * REMEMBERED {
             let name = key::read(&format!("n{number}.example")).unwrap();
             let key = key::key(&name, 1, 0, 0).unwrap();
-            (0..2).for_each(|_| wanted.saw(key.clone(), 0));
+            wanted.saw(key, 0);
             assert!(wanted.waiting.len() <= REMEMBERED);
         }
         assert_eq!(next(&mut wanted, 0), Some(key(1)));
@@ -319,7 +302,7 @@ mod tests {
     fn queues_forget_entries_that_are_over() {
         let mut wanted = Wanted::default();
         for _ in 0..8 * REMEMBERED {
-            (0..3).for_each(|_| wanted.saw(key(1), 0));
+            (0..2).for_each(|_| wanted.saw(key(1), 0));
             assert_eq!(next(&mut wanted, 0), Some(key(1)));
         }
         assert!(wanted.queues.iter().all(|queue| queue.len() <= 2 * REMEMBERED));
@@ -340,18 +323,16 @@ mod tests {
     }
 
     #[test]
-    fn a_question_counts_when_it_comes_twice() {
+    fn a_question_is_left_alone_for_a_while_or_asked_later() {
         let mut wanted = Wanted::default();
         wanted.saw(key(1), 0);
-        assert_eq!(next(&mut wanted, 0), None);
-        wanted.saw(key(1), TWICE + 1);
-        assert_eq!(next(&mut wanted, 0), None, "too late");
-        wanted.saw(key(1), TWICE + 2);
         assert_eq!(next(&mut wanted, 0), Some(key(1)));
         wanted.leave(key(1), Unfit::Unstable, 0);
         wanted.saw(key(1), 1);
         wanted.saw(key(1), 2);
         assert_eq!(next(&mut wanted, 2), None, "left alone");
+        wanted.saw(key(1), ALONE);
+        assert_eq!(next(&mut wanted, ALONE), Some(key(1)));
         wanted.want_at(key(2), 100);
         assert_eq!((next(&mut wanted, 99), next(&mut wanted, 100)), (None, Some(key(2))));
     }
