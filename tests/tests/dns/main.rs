@@ -4,6 +4,7 @@ mod acme;
 mod bed;
 mod clients;
 mod differ;
+mod ferret;
 mod keys;
 mod life;
 mod message;
