@@ -17,10 +17,11 @@ pub mod qpack;
 pub mod request;
 pub mod varint;
 
+pub use afpa_h2::FieldCode;
 pub use connection::{Connection, Control};
 pub use frame::ErrorCode;
 pub use limits::Limits;
-pub use qpack::Qpack;
+pub use qpack::{Qpack, section_of};
 pub use request::{Event, RequestStream};
 
 /// The connection cannot go on: it ends with this code (RFC 9114 section 8).

@@ -124,6 +124,10 @@ impl Change {
         self.remove.iter().any(is) || self.set.iter().any(|(own, _)| is(own))
     }
 
+    fn puts(&self, name: &str) -> bool {
+        self.set.iter().chain(&self.add).any(|(own, _)| own.eq_ignore_ascii_case(name))
+    }
+
     /// Changes the head that begins at `begin` and ends with the buffer. `keeps`: a name that is left alone.
     fn apply(&self, out: &mut Vec<u8>, begin: usize, keeps: Option<&[u8]>) {
         let is_kept = |name: &[u8]| keeps.is_some_and(|kept| kept.eq_ignore_ascii_case(name));
@@ -365,6 +369,29 @@ impl<'a> Edits<'a> {
         Self { mask, ..self }
     }
 
+    /// The fields that the changes put behind the head of an answer with this status; `None`: they also change what is there, or
+    /// look at it. `has`: whether the head has a field of a name.
+    pub fn added(
+        self,
+        status: u16,
+        has: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<impl Iterator<Item = (&'a str, &'a [u8])> + use<'a>> {
+        let met = move || self.met().filter(|rule| !rule.answer.is_empty());
+        let is_free = |name: &str, before: usize| {
+            !has(name.as_bytes()) && !met().take(before).any(|rule| rule.answer.puts(name))
+        };
+        let only_adds = met().enumerate().all(|(place, rule)| {
+            let set = rule.answer.set.iter().map(|(name, _)| name);
+            let mut taken_out = rule.answer.remove.iter().chain(set);
+            rule.types.is_empty() && taken_out.all(|name| is_free(name, place))
+        });
+        let fit = met().filter(move |rule| rule.fits(status, None));
+        let put = fit.flat_map(|rule| rule.answer.set.iter().chain(&rule.answer.add));
+        let put = put.map(|(name, value)| (name.as_str(), value.as_bytes()));
+        // A server's own id is taken out by whatever name is alike.
+        (only_adds && self.rules.id.is_none()).then(|| put.chain(self.own_fields()))
+    }
+
     /// Changes the head of an answer that begins at `begin` and ends with the buffer. `kind`: the media type of the
     /// answer that a 304 stands for.
     pub fn apply(self, out: &mut Vec<u8>, begin: usize, status: u16, kind: Option<&[u8]>) {
@@ -483,6 +510,49 @@ mod tests {
         assert_eq!(edited(&rules, HEAD, 200, "/"), format!("{begin}X-B: 4\r\nX-B: 5\r\n\r\n"));
         let rules = FieldRules { rules: vec![rule(first), rule(second)], ..FieldRules::default() };
         assert_eq!(edited(&rules, HEAD, 200, "/"), format!("{begin}x-b: 6\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_is_only_put_behind_a_head_is_told_without_it() {
+        let change = |remove: &[&str], set: &[(&str, &str)], add: &[(&str, &str)]| Change {
+            remove: texts(remove),
+            set: pairs(set),
+            add: pairs(add),
+        };
+        let rule = |answer| FieldRule { answer, ..FieldRule::default() };
+        let of_errors = |answer| FieldRule { statuses: vec![(400, 599)], ..rule(answer) };
+        let of_text = |answer| FieldRule { types: texts(&["text/html"]), ..rule(answer) };
+        let alternative = || change(&[], &[("Alt-Svc", "h3")], &[]);
+        let id = || Some(IdRule { field: "X-A".into(), in_answers: false });
+        for (rules, id, is_told) in [
+            (vec![], None, true),
+            (vec![rule(alternative())], None, true),
+            (
+                vec![rule(change(&["X-C"], &[("X-D", "1")], &[("X-D", "2"), ("x-a", "3")]))],
+                None,
+                true,
+            ),
+            (vec![of_errors(change(&[], &[], &[("X-E", "1")])), rule(alternative())], None, true),
+            (vec![rule(change(&["x-A"], &[], &[]))], None, false),
+            (vec![rule(change(&[], &[("server", "none")], &[]))], None, false),
+            (vec![rule(alternative()), rule(change(&["ALT-SVC"], &[], &[]))], None, false),
+            (vec![of_text(change(&[], &[], &[("X-E", "1")]))], None, false),
+            (vec![rule(change(&[], &[], &[("X-E", "1")]))], id(), false),
+        ] {
+            let rules = FieldRules { rules, id, ..FieldRules::default() };
+            let shared = &Arc::new(rules.clone());
+            let edits = Edits { rules: shared, mask: u64::MAX, origin: None, marks: None };
+            let has = |name: &[u8]| {
+                HEAD.lines().any(|line| name_of(line.as_bytes()).eq_ignore_ascii_case(name))
+            };
+            let added = edits.added(200, &has).map(|fields| {
+                let lines =
+                    fields.map(|(name, value)| format!("{name}: {}\r\n", value.escape_ascii()));
+                format!("{}{}\r\n", HEAD.strip_suffix("\r\n").unwrap(), lines.collect::<String>())
+            });
+            let expected = is_told.then(|| edited(&rules, HEAD, 200, "/"));
+            assert_eq!(added, expected, "{rules:?}");
+        }
     }
 
     #[test]

@@ -4,11 +4,13 @@
 
 use afpa_cache::{Object, Payload};
 use afpa_framework::{GATHERED, Now, Outbox, Part};
+use afpa_h3::{FieldCode as _, Qpack};
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::condition::{is_known_to_client, may_send_part};
 use afpa_http::edits::Edits;
 use afpa_http::multipart::{Boundary, Multipart};
-use afpa_http::{Connection, Known, KnownSet, Method, Ranges, Request, range};
+use afpa_http::{Connection, Known, KnownSet, Method, Ranges, Request, Version, range};
+use smallvec::SmallVec;
 
 use crate::store::partial::Partial;
 use crate::store::stored::{Response, StoredResponse};
@@ -85,7 +87,20 @@ impl Answering<'_> {
     fn whole(self, to: Recipient<'_, '_, '_>, response: &Response, out: &mut Outbox) -> Written {
         let draft = &response.draft;
         let length = (draft.facts.status != 204).then_some(response.len);
-        self.put_head((draft.head(), draft.facts.status), response, to, length, out);
+        // Each stream has an outbox of its own.
+        let may_be_section = to.request.version == Version::Http3 && out.is_empty();
+        let section = draft.section().filter(|_| may_be_section);
+        match section.zip(added(to, draft.head(), draft.facts.status)) {
+            Some((section, added)) => {
+                let rest = self.rest(response, to, length);
+                rest.put_section((draft.head(), section), &mut out.bytes);
+                for (name, value) in added {
+                    Qpack::put_field(&mut out.bytes, name.as_bytes(), value);
+                }
+                out.block = out.bytes.len();
+            }
+            None => self.put_head((draft.head(), draft.facts.status), response, to, length, out),
+        }
         let mut sent = 0;
         if to.request.method == Method::Get {
             sent = response.len;
@@ -167,11 +182,36 @@ impl Answering<'_> {
         length: Option<u64>,
         out: &mut Outbox,
     ) {
+        self.rest(response, to, length).put(head, &mut out.bytes);
+    }
+
+    fn rest<'a>(
+        self,
+        response: &Response,
+        to: Recipient<'a, '_, '_>,
+        length: Option<u64>,
+    ) -> Rest<'a> {
         let age = response.draft.arrival.age(to.now.steady_ms() / 1000);
         let Recipient { hsts, connection, .. } = to;
         Rest { age, cache_status: self.cache_status, hsts, length, connection }
-            .put(head, &mut out.bytes);
     }
+}
+
+/// The fields that the operator's changes put behind a head; `None`: they change what it has.
+fn added<'a>(
+    to: Recipient<'a, '_, '_>,
+    head: &[u8],
+    status: u16,
+) -> Option<impl Iterator<Item = (&'a str, &'a [u8])> + use<'a>> {
+    const REST: [&[u8]; 4] =
+        [b"age", b"cache-status", b"content-length", b"strict-transport-security"];
+    let is_rest = |name: &[u8]| REST.iter().any(|own| own.eq_ignore_ascii_case(name));
+    let is_there = |name: &[u8]| is_rest(name) || has(head, name);
+    let added = match to.edits {
+        Some(edits) => Some(edits.added(status, &is_there)?),
+        None => None,
+    };
+    Some(added.into_iter().flatten())
 }
 
 /// Makes the operator's changes of a head that begins at `begin`.
@@ -225,6 +265,30 @@ impl Rest<'_> {
     }
 }
 
+impl Rest<'_> {
+    /// Appends the field section of the head, and the same fields behind it.
+    fn put_section(&self, (head, section): (&[u8], &[u8]), bytes: &mut Vec<u8>) {
+        bytes.reserve(section.len() + 192);
+        bytes.extend_from_slice(section);
+        if let Some(outcome) = &self.cache_status {
+            let begin = bytes.len();
+            cache_status::put(outcome, bytes);
+            // Its length comes before it.
+            let value = SmallVec::<[u8; 192]>::from_slice(bytes.get(begin..).unwrap_or_default());
+            bytes.truncate(begin);
+            Qpack::put_field(bytes, b"cache-status", &value);
+        }
+        let mut digits = itoa::Buffer::new();
+        Qpack::put_field(bytes, b"age", digits.format(self.age).as_bytes());
+        if let Some(value) = self.hsts.filter(|_| !has(head, HSTS)) {
+            Qpack::put_field(bytes, HSTS, value.as_bytes());
+        }
+        if let Some(length) = self.length {
+            Qpack::put_field(bytes, b"content-length", digits.format(length).as_bytes());
+        }
+    }
+}
+
 /// Appends Cache-Status. Returns where the `ttl` of a hit stands.
 fn put_status(outcome: &Outcome, bytes: &mut Vec<u8>) -> Option<usize> {
     bytes.extend_from_slice(b"Cache-Status: ");
@@ -234,19 +298,24 @@ fn put_status(outcome: &Outcome, bytes: &mut Vec<u8>) -> Option<usize> {
     matches!(outcome, Outcome::Hit { .. }).then_some(ttl_at)
 }
 
+const HSTS: &[u8] = b"Strict-Transport-Security";
+
 /// Adds Strict-Transport-Security, unless the server's head has one.
 pub(crate) fn put_hsts(value: Option<&str>, head: &[u8], out: &mut Vec<u8>) {
-    const NAME: &[u8] = b"Strict-Transport-Security: ";
-    let Some(value) = value else { return };
-    let named = NAME.len() - 1;
-    let is = |line: &[u8]| {
-        line.get(..named).is_some_and(|name| name.eq_ignore_ascii_case(&NAME[..named]))
-    };
-    if !head.split_inclusive(|&byte| byte == b'\n').any(is) {
-        for text in [NAME, value.as_bytes(), b"\r\n"] {
+    if let Some(value) = value.filter(|_| !has(head, HSTS)) {
+        for text in [HSTS, b": ", value.as_bytes(), b"\r\n"] {
             out.extend_from_slice(text);
         }
     }
+}
+
+/// Whether a head has a field of this name.
+fn has(head: &[u8], name: &[u8]) -> bool {
+    let is = |line: &[u8]| {
+        line.split_at_checked(name.len())
+            .is_some_and(|(own, rest)| rest.starts_with(b":") && own.eq_ignore_ascii_case(name))
+    };
+    head.split_inclusive(|&byte| byte == b'\n').any(is)
 }
 
 /// The head of a 206 with one part.
@@ -292,5 +361,53 @@ fn push(object: &Object<StoredResponse>, range: std::ops::Range<u64>, out: &mut 
 fn push_part(object: &Object<StoredResponse>, range: std::ops::Range<u64>, out: &mut Outbox) {
     if let Some(Payload::Pinned(bytes)) = object.payloads().first() {
         out.push(Part::Pinned(bytes.clone(), range.start as usize..range.end as usize));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use afpa_h3::{qpack, section_of};
+
+    use super::*;
+
+    fn said(section: &[u8]) -> String {
+        let mut said = String::new();
+        qpack::decode(section, |name, value| {
+            said += &format!("{}: {}\n", name.escape_ascii(), value.escape_ascii());
+        })
+        .expect("a section");
+        said
+    }
+
+    #[test]
+    fn a_section_says_what_the_head_says() {
+        let plain = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Own: 1\r\n";
+        let secure = "HTTP/1.1 404 Not Found\r\nSTRICT-transport-security: max-age=1\r\n";
+        let hit = Outcome::Hit { ttl: -70 };
+        for (head, cache_status, hsts, length) in [
+            (plain, None, None, Some(512)),
+            (plain, Some(hit), Some("max-age=31536000"), Some(0)),
+            (secure, None, Some("max-age=31536000"), None),
+        ] {
+            let connection = Connection::Implied;
+            let rest = Rest { age: 71, cache_status, hsts, length, connection };
+            let mut whole = Vec::new();
+            rest.put(head.as_bytes(), &mut whole);
+            let kept = section_of(format!("{head}\r\n").as_bytes()).expect("a head");
+            let mut section = Vec::new();
+            rest.put_section((head.as_bytes(), &kept), &mut section);
+            let expected = section_of(&whole).expect("a head");
+            assert_eq!(said(&section), said(&expected), "{head}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let head = b"HTTP/1.1 200 OK\r\nX-Own: 1\r\nage: 5\r\n";
+        for (name, is_there) in
+            [("x-own", true), ("X-OWN", true), ("x-ow", false), ("AGE", true), ("own", false)]
+        {
+            assert_eq!(has(head, name.as_bytes()), is_there, "{name}");
+        }
     }
 }

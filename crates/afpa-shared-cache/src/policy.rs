@@ -80,6 +80,8 @@ pub struct CachePolicy {
     pub in_kernel: bool,
     /// The codings in which answers pass; each answer in a coding is kept as a response of its own.
     pub codings: CodingSet,
+    /// Whether responses are kept with their field sections for HTTP/3.
+    pub http3: bool,
 }
 
 impl Default for CachePolicy {
@@ -108,6 +110,7 @@ impl Default for CachePolicy {
             status_field: false,
             in_kernel: true,
             codings: CodingSet::IDENTITY,
+            http3: false,
         }
     }
 }

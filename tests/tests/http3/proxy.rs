@@ -79,6 +79,55 @@ fn hints_come_before_the_answer_and_an_answer_that_breaks_off_is_no_whole_one() 
     assert_eq!(client.get("/hello.txt")["status"], 200, "the connection goes on");
 }
 
+/// Their heads are kept as field sections, which a change of what is there does not use.
+#[test]
+fn kept_answers_of_a_server_have_their_fields_their_age_and_those_of_the_operator() {
+    let (tree, authority) = (site(), Authority::new());
+    let (told, asked) = std::sync::mpsc::channel();
+    let length_of = |text: &str| if text.contains("/app/small") { 300 } else { 40_000 };
+    let server = Raw::start(move |mut stream| {
+        while let Some(head) = read_head(&mut stream) {
+            let _ = told.send(head.lines().next().map(str::to_owned));
+            let length = length_of(&head);
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nCache-Control: max-age=600\r\n\
+                 ETag: \"1\"\r\nX-Own: one\r\nX-Own: two\r\n\r\n"
+            );
+            let content = [answer.as_bytes(), &vec![b'k'; length]].concat();
+            if stream.write_all(&content).is_err() {
+                return;
+            }
+        }
+    });
+    let changes = "[[site.header]]\nadd = { X-Added = \"by the operator\" }\n\
+                   [[site.header]]\nprefix = \"/app/changed\"\nremove = [\"X-Own\"]\n";
+    let site = format!("{changes}{}", to(&server));
+    let Some((_server, mut client)) = both(&authority, &tree, "", &site, |_| {}) else { return };
+    for path in ["/app/small", "/app/long", "/app/changed"] {
+        let whole = length_of(path);
+        for (time, method) in ["GET", "GET", "HEAD", "GET"].into_iter().enumerate() {
+            let order = json!({"do": "ask", "on": "a", "path": path, "method": method});
+            let got = client.one(&order);
+            let length = if method == "GET" { whole } else { 0 };
+            assert_eq!((&got["status"], &got["length"]), (&json!(200), &json!(length)), "{got}");
+            let own = if path == "/app/changed" { json!(null) } else { json!(["one", "two"]) };
+            assert_eq!(got["fields"]["X-Own"], own, "{got}");
+            assert_eq!(field(&got, "X-Added"), "by the operator", "{got}");
+            assert_eq!(field(&got, "Content-Length"), whole.to_string(), "{got}");
+            assert_eq!(field(&got, "Content-Type"), "text/plain", "{got}");
+            assert!(field(&got, "Alt-Svc").starts_with("h3="), "{got}");
+            assert!(time == 0 || field(&got, "Age").parse::<u64>().is_ok(), "{got}");
+        }
+        let fields = json!({"If-None-Match": "\"1\""});
+        let order = json!({"do": "ask", "on": "a", "path": path, "fields": fields});
+        assert_eq!(client.one(&order)["status"], 304);
+        let order = json!({"do": "ask", "on": "a", "path": path, "fields": {"Range": "bytes=5-8"}});
+        let got = client.one(&order);
+        assert_eq!((&got["status"], &got["text"]), (&json!(206), &json!("kkkk")), "{got}");
+    }
+    assert_eq!(asked.try_iter().count(), 3, "the others were kept");
+}
+
 #[test]
 fn websocket_goes_through_by_extended_connect() {
     let (tree, authority) = (site(), Authority::new());

@@ -1,8 +1,8 @@
 //! Our field sections (RFC 9204 section 4.5): entries of the static table and literals, none in Huffman code, so that a
 //! date can be patched where it stands.
 
-use afpa_h2::FieldCode;
 use afpa_h2::hpack::integer;
+use afpa_h2::{CodedReader, FieldCode, ResponseEvent};
 
 use super::statics::{self, Place};
 
@@ -65,6 +65,16 @@ impl FieldCode for Qpack {
         }
         put_text(out, 0, 7, value);
     }
+}
+
+/// The field section of a response's whole head of HTTP/1.1, to be kept and to have further fields behind it; `None`: it is no such
+/// head.
+pub fn section_of(head: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = CodedReader::<Qpack>::new(false, false);
+    let (length, event) = reader.read(head).ok()?;
+    let is_whole =
+        length == head.len() && matches!(event, Some(ResponseEvent::Head { interim: false, .. }));
+    is_whole.then(|| reader.block().to_vec())
 }
 
 fn put_text(out: &mut Vec<u8>, first: u8, prefix: u32, text: &[u8]) {

@@ -9,7 +9,7 @@ mod instructions;
 mod statics;
 
 pub use decode::{QpackError, Rooms, decode};
-pub use encode::Qpack;
+pub use encode::{Qpack, section_of};
 pub use instructions::{DecoderStream, EncoderStream};
 
 #[cfg(test)]

@@ -126,3 +126,25 @@ proptest! {
         let _ = fields(&section);
     }
 }
+
+#[test]
+fn a_kept_section_has_the_fields_of_its_head_but_those_of_a_connection() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nX-Own: 1\r\nX-OWN:  2 \r\n\r\n";
+    let mut section = section_of(head).expect("a head");
+    Qpack::put_field(&mut section, b"Age", b"5");
+    let mut said = String::new();
+    decode(&section, |name, value| {
+        said += &format!("{}: {}\n", name.escape_ascii(), value.escape_ascii());
+    })
+    .expect("a section");
+    assert_eq!(said, ":status: 200\ncontent-type: text/html\nx-own: 1\nx-own: 2\nage: 5\n");
+    for no_head in [
+        &b""[..],
+        b"HTTP/1.1 200 OK\r\n",
+        b"HTTP/1.1 103 Early\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nx\r\n\r\n",
+    ] {
+        assert_eq!(section_of(no_head), None, "{}", no_head.escape_ascii());
+    }
+    assert_eq!(section_of(b"HTTP/1.1 200 OK\r\n\r\nmore"), None);
+}

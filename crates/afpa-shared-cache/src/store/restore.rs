@@ -124,7 +124,7 @@ impl Responses {
         };
         let (primary, variant) = (&primary.into(), &variant.into());
         let place = ListPlace { primary, variant, since: present.since };
-        let Some(draft) = draft(record, age, now) else { return Taken::NoRoom };
+        let Some(draft) = draft(record, scope.policy.http3, age, now) else { return Taken::NoRoom };
         match self.list_restored(&scope.policy, &place, (draft, content), record.hits, now) {
             true => Taken::Kept,
             false => Taken::Overtaken,
@@ -154,7 +154,7 @@ enum Taken {
 }
 
 /// The response of a record; `None`: its head is longer than one that is kept.
-fn draft(record: &Record<'_>, age: u64, now: Now) -> Option<Draft> {
+fn draft(record: &Record<'_>, http3: bool, age: u64, now: Now) -> Option<Draft> {
     let life = Life {
         lifetime: bounded(record.lifetime),
         stale_use: bounded(record.stale_use),
@@ -167,13 +167,13 @@ fn draft(record: &Record<'_>, age: u64, now: Now) -> Option<Draft> {
         arrival: Arrival::at_age(age, now.steady_ms() / 1000),
         took_us: u32::try_from(record.took_us).unwrap_or(u32::MAX),
         life,
-        text: text(record)?,
+        text: text(record, http3)?,
         more: More::of(vary, tags),
     })
 }
 
-fn text(record: &Record<'_>) -> Option<Text> {
-    let mut text = Writer::after(record.head);
+fn text(record: &Record<'_>, http3: bool) -> Option<Text> {
+    let mut text = Writer::after(record.head).with_section(http3);
     for (value, bytes) in [
         (Value::ETag, record.etag),
         (Value::LastModified, record.last_modified),

@@ -260,6 +260,11 @@ impl Draft {
         self.text.head()
     }
 
+    /// The same as a field section of HTTP/3, if it is kept.
+    pub(crate) fn section(&self) -> Option<&[u8]> {
+        self.text.section()
+    }
+
     pub(crate) fn etag(&self) -> Option<&[u8]> {
         self.text.value(Value::ETag)
     }
@@ -326,7 +331,7 @@ impl Draft {
             true => vary::names(values("vary")).ok_or(NotStored::VaryStar)?,
             false => Vec::new(),
         };
-        let mut head = Writer::new(status_line);
+        let mut head = Writer::new(status_line).with_section(policy.http3);
         if facts.date.is_none() && values("date").next().is_none() {
             facts.date = Some(now.unix());
             head.put(b"Date", HttpDate::new(now.unix()).as_bytes());

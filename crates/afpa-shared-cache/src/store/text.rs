@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZeroU16;
 use std::ops::Range;
 
+use afpa_h3::section_of;
 use smallvec::SmallVec;
 
 /// A value that is asked for without reading the head.
@@ -56,17 +57,26 @@ impl Value {
     }
 }
 
-/// A head, without Age, Content-Length and the empty line. Behind it lie the values that it does not have itself.
+/// A head, without Age, Content-Length and the empty line. Behind it lie the values that it does not have itself, and its field
+/// section for HTTP/3, where that is spoken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
     bytes: Box<[u8]>,
     head: u16,
+    /// Bytes of the section at the end; 0: there is none.
+    section: u16,
     spans: Spans,
 }
 
 impl Text {
     pub(crate) fn head(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.head)).unwrap_or_default()
+    }
+
+    /// The field section of the head for HTTP/3.
+    pub(crate) fn section(&self) -> Option<&[u8]> {
+        let start = self.bytes.len().checked_sub(self.section.into())?;
+        self.bytes.get(start..).filter(|section| !section.is_empty())
     }
 
     pub(crate) fn value(&self, value: Value) -> Option<&[u8]> {
@@ -92,6 +102,7 @@ pub(crate) struct Writer<'b> {
     spans: Spans,
     /// Values that are not in the head.
     behind: SmallVec<[(Value, Cow<'b, [u8]>); 1]>,
+    has_section: bool,
 }
 
 impl<'b> Writer<'b> {
@@ -104,7 +115,12 @@ impl<'b> Writer<'b> {
     /// With a head that is complete.
     pub(crate) fn after(head: &[u8]) -> Self {
         let (spans, behind) = (Default::default(), SmallVec::new());
-        Self { bytes: SmallVec::from_slice(head), spans, behind }
+        Self { bytes: SmallVec::from_slice(head), spans, behind, has_section: false }
+    }
+
+    /// With the field section of the head for HTTP/3, if the text has room for it.
+    pub(crate) fn with_section(self, has_section: bool) -> Self {
+        Self { has_section, ..self }
     }
 
     /// Whether it has this value.
@@ -148,8 +164,20 @@ impl<'b> Writer<'b> {
             self.bytes.extend_from_slice(&bytes);
             self.note(value, start..self.bytes.len());
         }
+        let section = self.section(head);
         let head = u16::try_from(head).ok().filter(|_| self.bytes.len() <= LONGEST)?;
-        Some(Text { bytes: self.bytes.as_slice().into(), head, spans: self.spans })
+        self.bytes.extend_from_slice(&section);
+        let section = u16::try_from(section.len()).unwrap_or_default();
+        Some(Text { bytes: self.bytes.as_slice().into(), head, section, spans: self.spans })
+    }
+
+    /// The field section of a head of this length; empty: there is none.
+    fn section(&self, head: usize) -> Vec<u8> {
+        if !self.has_section {
+            return Vec::new();
+        }
+        let text = [self.bytes.get(..head).unwrap_or_default(), b"\r\n"].concat();
+        section_of(&text).filter(|section| section.len() <= LONGEST).unwrap_or_default()
     }
 
     fn note(&mut self, value: Value, range: Range<usize>) {
@@ -189,6 +217,24 @@ mod tests {
             let head = [b"HTTP/1.1 200 OK\r\nContent-Type: ", value, b"\r\n"].concat();
             assert_eq!(text.head(), head);
         }
+    }
+
+    #[test]
+    fn the_field_section_lies_behind_all_values() {
+        let text = |has_section| {
+            let mut writer = Writer::new(b"HTTP/1.1 404 Not Found").with_section(has_section);
+            writer.put(b"X-Own", b"1");
+            writer.put_behind(Value::ETag, b"\"1\"");
+            writer.finish().expect("short")
+        };
+        let expected = section_of(b"HTTP/1.1 404 Not Found\r\nX-Own: 1\r\n\r\n");
+        assert!(expected.is_some());
+        assert_eq!(text(true).section(), expected.as_deref());
+        assert_eq!(text(false).section(), None);
+        assert_eq!(text(true).head(), text(false).head());
+        assert_eq!(text(true).value(Value::ETag), Some(&b"\"1\""[..]));
+        let broken = Writer::new(b"no status line").with_section(true).finish().expect("short");
+        assert_eq!(broken.section(), None);
     }
 
     #[test]

@@ -342,7 +342,8 @@ fn caches(
         let index = set.site.0 as usize;
         let (site, name) = (config.sites.get(index)?, names.get(index)?);
         let rules = codings.rules.as_deref().filter(|_| *compresses);
-        set_cache(site, set, (name, rules), responses)
+        let http3 = config.http3.enabled && !site.tls.is_empty();
+        set_cache((site, http3), set, (name, rules), responses)
     });
     caches.collect()
 }
@@ -360,7 +361,7 @@ fn peers(listener: Option<ListenerId>, caches: &[Option<SiteCache>]) -> PeerPlac
 /// Each request set keeps its own answers: its conditions are no part of a key, and after a rewrite two paths may be one
 /// for different servers.
 fn set_cache(
-    site: &SiteSettings,
+    (site, http3): (&SiteSettings, bool),
     set: &RequestSet,
     (name, codings): (&str, Option<&CodingRules>),
     responses: &Arc<Responses>,
@@ -414,7 +415,8 @@ fn set_cache(
     if let Some(codings) = codings {
         rules.push_str(&format!("\n{codings:?}"));
     }
-    let policy = Arc::new(policy);
+    // It decides about the form of what is kept alone.
+    let policy = Arc::new(CachePolicy { http3, ..policy });
     let (scope, place) = (responses.scope(&rules, &policy), Responses::place(&rules));
     Some(SiteCache { responses: Arc::clone(responses), policy, scope, place })
 }
