@@ -1,10 +1,8 @@
-//! Buffers for answers, which the transport keeps until the client has acknowledged them: frames of files' content, and small
-//! answers.
+//! Buffers for content of files, which the transport keeps until the client has acknowledged it.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,16 +14,7 @@ use bytes::Bytes;
 #[derive(Default)]
 pub(crate) struct Buffers {
     spare: Mutex<Vec<Box<[u8]>>>,
-    /// For small answers.
-    small: Mutex<Vec<Vec<u8>>>,
 }
-
-/// The longest answer that has a spare buffer, and the shortest one: no more than as much again is held with it.
-const ANSWERS: RangeInclusive<usize> = 512..=1024;
-
-/// Spare buffers for answers at most: 256 KiB. Clients acknowledge the answers that one of them has got at a time, and then the
-/// next ones are made.
-const SMALL_SPARES: usize = 256;
 
 /// Content that a buffer holds at most.
 pub(super) const CONTENT: usize = 64 * 1024;
@@ -56,31 +45,9 @@ impl Buffers {
         Ok((n, Bytes::from_owner(buffer).slice(start..HEADER + n)))
     }
 
-    /// An empty vector with room for an answer of so many bytes. [`keep`](Self::keep) takes it.
-    pub(super) fn room(&self, length: usize) -> Vec<u8> {
-        let spare = match ANSWERS.contains(&length) {
-            true => self.small().pop(),
-            false => return Vec::with_capacity(length),
-        };
-        spare.unwrap_or_else(|| Vec::with_capacity(*ANSWERS.end()))
-    }
-
-    /// An answer. Its buffer comes back, if it is one of [`room`](Self::room).
-    pub(super) fn keep(self: &Arc<Self>, bytes: Vec<u8>) -> Bytes {
-        match bytes.capacity() == *ANSWERS.end() {
-            true => Bytes::from_owner(Small { bytes, home: Arc::clone(self) }),
-            false => bytes.into(),
-        }
-    }
-
     /// Gives the memory of spare buffers back.
     pub(super) fn shrink(&self) {
         *self.spare() = Vec::new();
-        *self.small() = Vec::new();
-    }
-
-    fn small(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.small.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(self: &Arc<Self>) -> Buffer {
@@ -103,28 +70,6 @@ impl Buffers {
 impl fmt::Debug for Buffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Buffers")
-    }
-}
-
-/// A buffer of an answer that is in use.
-struct Small {
-    bytes: Vec<u8>,
-    home: Arc<Buffers>,
-}
-
-impl AsRef<[u8]> for Small {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let mut spare = self.home.small();
-        if spare.len() < SMALL_SPARES {
-            self.bytes.clear();
-            spare.push(std::mem::take(&mut self.bytes));
-        }
     }
 }
 
@@ -189,26 +134,5 @@ mod tests {
         assert_eq!(buffers.spare().len(), SPARES);
         buffers.shrink();
         assert_eq!(buffers.spare().len(), 0);
-    }
-
-    #[test]
-    fn small_answers_have_spare_buffers_and_others_have_none() {
-        let buffers = Arc::new(Buffers::default());
-        for (length, spares) in [(0, 0), (511, 0), (512, 1), (700, 1), (1024, 1), (1025, 1)] {
-            let mut bytes = buffers.room(length);
-            assert!(bytes.is_empty() && bytes.capacity() >= length, "{length}");
-            bytes.resize(length, 7);
-            let kept = buffers.keep(bytes);
-            assert_eq!(kept, vec![7; length]);
-            let second = kept.slice(..length / 2);
-            drop(kept);
-            drop(second);
-            assert_eq!(buffers.small().len(), spares, "{length}");
-        }
-        let many: Vec<_> = (0..300).map(|_| buffers.keep(buffers.room(600))).collect();
-        drop(many);
-        assert_eq!(buffers.small().len(), SMALL_SPARES);
-        buffers.shrink();
-        assert_eq!(buffers.small().len(), 0);
     }
 }

@@ -274,6 +274,7 @@ impl<M: Module> Served<M> {
             let waits_for_socket =
                 !self.socket.is_blocked() || self.socket.poll_send(cx).is_pending();
             if is_idle && waits_for_socket && self.sleeps(cx) {
+                self.worker.h3_answers.tidy();
                 // Until here nothing else could touch a connection: one thread runs all tasks.
                 self.touched.wait(cx.waker());
                 return Poll::Pending;

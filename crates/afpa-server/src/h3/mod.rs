@@ -11,8 +11,10 @@
 //! The transport is quinn-proto, sans-IO; `endpoint` gives it the socket, the clock and timers. A request's stream carries
 //! the head and content of HTTP/1.1 to a [`Connection`](crate::connection::Connection) of its own, and takes its answer:
 //! so all that holds for a request of HTTP/1.1 (limits, time-outs, uploads, tunnels) holds for one of HTTP/3. Content of files goes
-//! through `buffers`, which the transport keeps until the client has it, and pinned content is kept where it lies.
+//! through `buffers`, small answers go through `answers`, both of which the transport keeps until the client has them; pinned content
+//! is kept where it lies.
 
+mod answers;
 mod buffers;
 mod congestion;
 mod endpoint;
@@ -24,6 +26,7 @@ mod stream;
 mod tokens;
 
 mod touched;
+pub(crate) use answers::Answers;
 pub(crate) use buffers::Buffers;
 pub(crate) use endpoint::serve;
 pub use steering::KernelKeys;

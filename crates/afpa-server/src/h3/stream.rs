@@ -253,7 +253,7 @@ impl<M: Module> Stream<M> {
         }
         if self.is_taken() && !self.out.is_empty() {
             // The connection keeps them until the client has acknowledged them: without another copy.
-            self.waiting[0] = self.worker.h3_buffers.keep(std::mem::take(&mut self.out));
+            self.waiting[0] = self.worker.h3_answers.keep(std::mem::take(&mut self.out));
         }
         while !self.is_taken() {
             match peer.quic.send_stream(self.id).write_chunks(&mut self.waiting) {
@@ -328,7 +328,7 @@ impl<M: Module> Stream<M> {
         let content_frame = if behind.is_empty() { 0 } else { size(kind::DATA, behind.len()) };
         let length = size(kind::HEADERS, section.len()) + content_frame;
         match self.out.capacity() {
-            0 => self.out = self.worker.h3_buffers.room(length),
+            0 => self.out = self.worker.h3_answers.begin(length),
             _ => self.out.reserve_exact(length),
         }
         put_header(&mut self.out, kind::HEADERS, section.len() as u64);
@@ -358,8 +358,11 @@ impl<M: Module> Stream<M> {
         if kind == kind::HEADERS || !payload.is_empty() {
             if before == 0 {
                 // With room for content behind a head, and for not much more: the connection keeps it.
-                let piece = piece.len().max(payload.len());
-                self.out.reserve_exact(piece + HEADER + HEADER);
+                let length = piece.len().max(payload.len()) + HEADER + HEADER;
+                match self.out.capacity() {
+                    0 => self.out = self.worker.h3_answers.begin(length),
+                    _ => self.out.reserve_exact(length),
+                }
             }
             put_header(&mut self.out, kind, payload.len() as u64);
             self.out.extend_from_slice(payload);

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::MissedTickBehavior;
 
 use crate::counters::WorkerCounters;
-use crate::h3::{Buffers, WorkerSteering};
+use crate::h3::{Answers, Buffers, WorkerSteering};
 use crate::io::WorkerIo;
 use crate::limits::Limits;
 use crate::pipe::SparePipe;
@@ -76,6 +76,8 @@ pub(crate) struct Worker<M: Module> {
     pub(crate) tls: Rc<TlsBuffers>,
     /// Buffers of its connections of HTTP/3.
     pub(crate) h3_buffers: Arc<Buffers>,
+    /// Their small answers.
+    pub(crate) h3_answers: Answers,
     /// Which handshake goes on next.
     pub(crate) handshake_turns: HandshakeTurns,
     pub(crate) draining: Cell<bool>,
@@ -123,6 +125,7 @@ impl<M: Module> Worker<M> {
             turns: Rc::default(),
             tls: Rc::default(),
             h3_buffers: Arc::default(),
+            h3_answers: Answers::default(),
             handshake_turns: HandshakeTurns::default(),
             draining: Cell::new(false),
             hands_over: Cell::new(None),

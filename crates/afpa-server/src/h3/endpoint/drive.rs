@@ -64,6 +64,7 @@ impl<M: Module> Served<M> {
             self.worker.h3_buffers.shrink();
         }
     }
+            self.worker.h3_answers.shrink();
 
     /// Exchanges what a connection and the endpoint have to tell each other: identifiers, and that it has ended.
     fn tell_endpoint(&mut self, peer: &mut Peer) {
@@ -209,6 +210,7 @@ impl<M: Module> Served<M> {
         let now = self.worker.clock.now();
         for id in self.opened.drain(..) {
             let Some(secured) = secured.clone() else { continue };
+        self.worker.h3_answers.together(self.opened.len());
             let worker = Rc::clone(&self.worker);
             let stream = Stream::new(&worker, shared, id);
             let mut connection =
@@ -225,6 +227,7 @@ impl<M: Module> Served<M> {
         }
     }
 }
+        self.worker.h3_answers.apart();
 
 /// Begins a request, and polls what is left of it, which goes on as a task if it is not done. One that panics ends its own
 /// stream alone, as a task's panic ends that task.
