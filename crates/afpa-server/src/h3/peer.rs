@@ -108,6 +108,9 @@ impl Waiting {
 const LAST_REQUEST: u64 = (1 << 62) - 4;
 
 /// Priorities that are kept for requests that have not come.
+/// The priority of our control stream: above those of all requests.
+const OWN: i32 = 8;
+
 const MOST_EARLY: usize = 32;
 
 impl Peer {
@@ -170,6 +173,7 @@ impl Peer {
         }
         if let Some(id) = self.quic.streams().open(Dir::Uni) {
             let mut settings = Vec::new();
+            let _ = self.quic.send_stream(id).set_priority(OWN);
             self.h3.open(&mut settings);
             self.control = Some((id, settings));
             self.send_control();
@@ -404,14 +408,17 @@ impl Peer {
 
     /// The priority that a request has in its head (RFC 9218 section 5), unless a frame has said another one (section 7).
     pub(super) fn ask_priority(&mut self, id: StreamId, urgency: Urgency) {
-        if self.streams.get(&id).is_none_or(|waiting| !waiting.has_priority) {
+        // Streams begin with the usual one.
+        let is_usual = urgency.urgency == Urgency::default().urgency;
+        if !is_usual && self.streams.get(&id).is_none_or(|waiting| !waiting.has_priority) {
             self.set_priority(id, urgency);
         }
     }
 
     /// RFC 9218 section 10: the more urgent first; those of one urgency take turns.
     fn set_priority(&mut self, id: StreamId, urgency: Urgency) {
-        let _ = self.quic.send_stream(id).set_priority(-i32::from(urgency.urgency));
+        let usual = i32::from(Urgency::default().urgency);
+        let _ = self.quic.send_stream(id).set_priority(usual - i32::from(urgency.urgency));
     }
 
     /// The client may be able to take bytes of a stream, or has sent some.
