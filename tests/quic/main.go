@@ -212,11 +212,17 @@ func dial(o order) (*connection, error) {
 	if to == "" {
 		to = server
 	}
-	limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	patience := 10 * time.Second
+	if o.Do == "load" {
+		// Thousands open at once, and a busy machine has lost some of their packets: these are sent again.
+		patience = time.Minute
+	}
+	limit, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	happens := &events{}
 	config := &quic.Config{
-		MaxIdleTimeout: 60 * time.Second, KeepAlivePeriod: 5 * time.Second,
+		HandshakeIdleTimeout: patience,
+		MaxIdleTimeout:       60 * time.Second, KeepAlivePeriod: 5 * time.Second,
 		Tracer: func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return happens },
 	}
 	if o.Memory != "" {
