@@ -42,7 +42,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "afpa-proxy",
         &["afpa-fastcgi", "afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"],
     ),
-    ("afpa-shared-cache", &["afpa-cache", "afpa-framework", "afpa-http", "afpa-proxy"]),
+    (
+        "afpa-shared-cache",
+        &["afpa-cache", "afpa-framework", "afpa-h3", "afpa-http", "afpa-proxy"],
+    ),
     (
         "afpa-module-dns",
         &["afpa-dns", "afpa-dnstap", "afpa-framework", "afpa-police", "afpa-server"],
