@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use afpa_framework::PrefaceVersion;
 use afpa_http::Status;
+use afpa_names::ResolveSettings;
 use afpa_proxy::exchange::{self, HalfClosed};
 use afpa_proxy::health::{CheckSettings, ErrorSettings, HealthSettings};
 use afpa_proxy::request::{HostPolicy, Mark, RequestPolicy};
-use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::{
     Affinity, CookieSettings, GroupSettings, QueueSettings, SameSite, Secure, Select,
     ServerAddress, ServerSettings,

@@ -10,9 +10,9 @@ use afpa_fleet::{FleetSettings, Revision};
 use afpa_framework::Network;
 use afpa_http::edits::FieldRule;
 use afpa_http::{RequestLimits, Status};
+use afpa_names::ResolveSettings;
 use afpa_police::Prefix;
 use afpa_proxy::limit::LimitSettings;
-use afpa_proxy::resolve::ResolveSettings;
 use afpa_proxy::select::Affinity;
 
 use crate::access::{Access, BasicAuth};

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::vec;
 
-use afpa_proxy::resolve::{ResolveSettings, resolve};
+use afpa_names::{ResolveSettings, resolve};
 use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::{mpsc, oneshot};
 use tower_service::Service;
@@ -31,7 +31,7 @@ impl Names {
         let run = async move {
             while let Some((name, reply)) = inbox.recv().await {
                 let found = resolve(&name, &settings).await.map_err(io::Error::other);
-                let addresses = |found: afpa_proxy::resolve::Resolved| {
+                let addresses = |found: afpa_names::Resolved| {
                     found.addresses.into_iter().map(|address| SocketAddr::new(address, 0)).collect()
                 };
                 // If the time is over, the caller does not wait any more.

@@ -21,10 +21,9 @@
 //! * [`exchange`]: one request and its response;
 //! * [`pool`]: idle connections to servers.
 //!
-//! In threads beside the cores:
+//! In a thread beside the cores:
 //!
-//! * [`probe`]: the thread that probes servers and looks up names;
-//! * [`resolve`]: addresses of names, and their time to live.
+//! * [`probe`]: the thread that probes servers and looks up names.
 #![forbid(unsafe_code)]
 
 pub mod client;
@@ -39,7 +38,6 @@ pub mod observe;
 pub mod pool;
 pub mod probe;
 pub mod request;
-pub mod resolve;
 pub mod response;
 pub mod select;
 mod switch;

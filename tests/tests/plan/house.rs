@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-abi", &[]),
     ("afpa-police", &["afpa-abi"]),
     ("afpa-say", &[]),
+    ("afpa-names", &[]),
     ("afpa-bpf", &["afpa-abi", "afpa-police", "afpa-say"]),
     ("afpa-cache", &["afpa-arena", "afpa-http"]),
     ("afpa-self-check", &["afpa-bpf"]),
@@ -40,7 +41,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("afpa-users", &[]),
     (
         "afpa-proxy",
-        &["afpa-fastcgi", "afpa-framework", "afpa-h2", "afpa-http", "afpa-ring", "afpa-tls"],
+        &[
+            "afpa-fastcgi",
+            "afpa-framework",
+            "afpa-h2",
+            "afpa-http",
+            "afpa-names",
+            "afpa-ring",
+            "afpa-tls",
+        ],
     ),
     (
         "afpa-shared-cache",
@@ -93,6 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-framework",
             "afpa-h2",
             "afpa-http",
+            "afpa-names",
             "afpa-police",
             "afpa-proxy",
             "afpa-router",
@@ -116,7 +126,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-shared-cache",
         ],
     ),
-    ("afpa-otlp", &["afpa-framework", "afpa-proxy"]),
+    ("afpa-otlp", &["afpa-framework", "afpa-names"]),
     (
         "afpa-workers",
         &[
@@ -145,6 +155,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-http",
             "afpa-module-dns",
             "afpa-module-http",
+            "afpa-names",
             "afpa-otlp",
             "afpa-police",
             "afpa-proxy",

@@ -12,12 +12,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use afpa_framework::steady_ms;
+use afpa_names::{ResolveSettings, resolve};
 pub use ask::probe;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use crate::resolve::{ResolveSettings, resolve};
 use crate::select::{Group, ServerAddress};
 
 /// Most probes and look-ups at a time.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use afpa_config::Config;
-use afpa_proxy::resolve::resolve;
+use afpa_names::resolve;
 use afpa_proxy::select::ServerAddress;
 use afpa_server::Address;
 use anyhow::Context as _;

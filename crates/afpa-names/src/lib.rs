@@ -1,5 +1,6 @@
 //! Resolves host names of servers to addresses. It also learns their time to live, which the system's
-//! `getaddrinfo` does not report.
+//! `getaddrinfo` does not report. A crate of its own, so that the resolver is compiled for size, whoever asks it.
+#![forbid(unsafe_code)]
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
