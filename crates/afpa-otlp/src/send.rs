@@ -16,6 +16,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::TokioExecutor;
 use prost::Message as _;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::time::{sleep, timeout};
 
 use crate::messages::{
@@ -61,7 +62,7 @@ impl Batch {
 
 /// Sends batches, one after the other.
 pub struct Sender {
-    way: Way,
+    client: Client<HttpsConnector<HttpConnector<Names>>, Full<Bytes>>,
     uri: Uri,
     fields: HeaderMap,
     resource: Resource,
@@ -92,14 +93,13 @@ impl Sender {
         let mut http = HttpConnector::new_with_resolver(Names::start(settings.resolver.clone())?);
         http.enforce_http(false);
         http.set_nodelay(true);
-        let way = match uri.scheme_str() {
-            Some("https") => {
-                let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only();
-                let tls = tls.enable_http1().wrap_connector(http);
-                Way::Tls(Client::builder(TokioExecutor::new()).build(tls))
-            }
-            _ => Way::Plain(Client::builder(TokioExecutor::new()).build(http)),
+        let tls = match uri.scheme_str() {
+            Some("https") => HttpsConnectorBuilder::new().with_native_roots()?,
+            // The same client, so that it is in the program once; it needs nobody's certificate.
+            _ => HttpsConnectorBuilder::new().with_tls_config(trusting_nobody()),
         };
+        let connector = tls.https_or_http().enable_http1().wrap_connector(http);
+        let client = Client::builder(TokioExecutor::new()).build(connector);
         let resource = Resource {
             attributes: vec![
                 KeyValue::text("service.name", &*settings.service),
@@ -107,7 +107,7 @@ impl Sender {
             ],
         };
         let scope = Scope { name: "afpa".to_owned(), version: settings.version.clone() };
-        Ok(Self { way, uri, fields, resource, scope })
+        Ok(Self { client, uri, fields, resource, scope })
     }
 
     /// Spans, ready to be sent.
@@ -163,11 +163,7 @@ impl Sender {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.fields.clone();
-        let answer = match &self.way {
-            Way::Plain(client) => client.request(request).await,
-            Way::Tls(client) => client.request(request).await,
-        };
-        let answer = answer.inspect_err(|error| {
+        let answer = self.client.request(request).await.inspect_err(|error| {
             tracing::debug!(%error, cause = ?error.source(), "the collector cannot be reached");
         })?;
         let retry_after = answer.headers().get(RETRY_AFTER).map(HeaderValue::as_bytes);
@@ -187,10 +183,8 @@ impl Sender {
 /// The fate of a batch. Boxed, so that the client is in the program once, and not again in the crate that waits.
 pub type Sent<'a> = Pin<Box<dyn Future<Output = Result<u64, Loss>> + 'a>>;
 
-/// The connections to the collector.
-enum Way {
-    Plain(Client<HttpConnector<Names>, Full<Bytes>>),
-    Tls(Client<HttpsConnector<HttpConnector<Names>>, Full<Bytes>>),
+fn trusting_nobody() -> ClientConfig {
+    ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
 const UNREACHABLE: (Verdict, u64) = (Verdict::Again(Loss::Unreachable, None), 0);
