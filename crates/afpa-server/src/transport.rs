@@ -44,6 +44,9 @@ pub trait Transport: Unpin {
     /// Whether the FIN leaves in the segment of bytes that were sent with `more`, and never in a later one.
     const JOINS_END: bool = false;
 
+    /// Whether connections of HTTP/2 may come over it. Where none does, the engine's code for them is left out.
+    const MAY_BE_H2: bool = true;
+
     /// Receives into `buffer`; `Ok(0)` is the end of the stream. Not to be called while a gathered send is pending.
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
 

@@ -14,7 +14,7 @@ mod remote;
 mod send;
 mod thread;
 
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -138,18 +138,33 @@ impl<M: Module, T: Transport> Connection<M, T> {
 
     /// The first bytes of the client tell whether it speaks HTTP/2.
     pub(crate) fn that_may_be_h2(mut self, may_be: bool) -> Self {
-        self.may_be_h2 = M::TAKES_STREAMS && may_be;
+        self.may_be_h2 = M::TAKES_STREAMS && T::MAY_BE_H2 && may_be;
         self
     }
 
     /// Serves the connection until either side ends it.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(mut self)
+    where
+        T: 'static,
+    {
         let end = match self.serve().await {
-            // In a box, as all that few connections need: the task of a connection has the size of its longest branch.
-            End::IsH2 if M::TAKES_STREAMS => return Box::pin(H2::new(self).run()).await,
+            End::IsH2 => return self.go_on_as_h2().await,
             end => end,
         };
         self.end(end).await;
+    }
+
+    /// In a box, as all that few connections need: the task of a connection has the size of its longest branch. A task keeps the
+    /// code of every branch, so this one is chosen outside of it, and is no part of programs where it cannot be taken.
+    fn go_on_as_h2(self) -> Pin<Box<dyn Future<Output = ()>>>
+    where
+        T: 'static,
+    {
+        if M::TAKES_STREAMS && T::MAY_BE_H2 {
+            Box::pin(H2::new(self).run())
+        } else {
+            Box::pin(ready(()))
+        }
     }
 
     /// Serves the connection as one of HTTP/2, whose preface is still to come.

@@ -378,6 +378,7 @@ impl<M: Module> Stream<M> {
 impl<M: Module> Transport for Stream<M> {
     const SENDS_PAGES: bool = false;
     const KEEPS_BYTES: bool = true;
+    const MAY_BE_H2: bool = false;
 
     fn poll_receive(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let looked = self.look(buffer);

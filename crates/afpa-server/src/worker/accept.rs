@@ -2,11 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use afpa_framework::{Client, Module, Peer, Preface, preface};
@@ -16,6 +17,7 @@ use rustix::net::sockopt::set_socket_incoming_cpu;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use rustix::process::getpid;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::share::{Accepted, Change, Place, Preference, Share};
 use super::{Worker, handshake};
@@ -33,7 +35,7 @@ pub(super) struct Accepting {
 struct AcceptLoops {
     settings: Rc<RefCell<ListenerSettings>>,
     /// One for each socket.
-    all: Vec<(oneshot::Sender<()>, tokio::task::JoinHandle<()>)>,
+    all: Vec<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Accepting {
@@ -48,20 +50,17 @@ impl Accepting {
         let begin = |socket| {
             let (stop, stopped) = oneshot::channel();
             let (worker, shared) = (Rc::clone(worker), Rc::clone(&settings));
+            let (socket, preference) = match socket {
+                WorkerSocket::Udp(sockets) => {
+                    return (stop, serve_datagrams(worker, sockets, shared, stopped));
+                }
+                WorkerSocket::Tcp(socket) => {
+                    let now_ms = worker.clock.cached_now().steady_ms();
+                    (OwnedFd::from(socket), Some(Preference::new(now_ms)))
+                }
+                WorkerSocket::Unix(socket) => (socket.into(), None),
+            };
             let task = tokio::task::spawn_local(async move {
-                let (socket, preference) = match socket {
-                    WorkerSocket::Udp(sockets) => {
-                        if M::TAKES_STREAMS {
-                            crate::h3::serve(worker, sockets, shared, stopped).await;
-                        }
-                        return;
-                    }
-                    WorkerSocket::Tcp(socket) => {
-                        let now_ms = worker.clock.cached_now().steady_ms();
-                        (OwnedFd::from(socket), Some(Preference::new(now_ms)))
-                    }
-                    WorkerSocket::Unix(socket) => (socket.into(), None),
-                };
                 match Acceptor::new(socket, preference) {
                     Ok(acceptor) => accept_until(worker, acceptor, shared, stopped).await,
                     Err(error) => {
@@ -97,6 +96,21 @@ impl Accepting {
         for id in self.loops.keys().copied().collect::<Vec<_>>() {
             self.stop(id).await;
         }
+    }
+}
+
+/// Serves HTTP/3. The choice is no part of a task, which keeps the code of every branch: for a module without streams there is
+/// none of HTTP/3 in the program.
+fn serve_datagrams<M: Module>(
+    worker: Rc<Worker<M>>,
+    sockets: Vec<Arc<UdpSocket>>,
+    settings: Rc<RefCell<ListenerSettings>>,
+    stopped: oneshot::Receiver<()>,
+) -> JoinHandle<()> {
+    if M::TAKES_STREAMS {
+        tokio::task::spawn_local(crate::h3::serve(worker, sockets, settings, stopped))
+    } else {
+        tokio::task::spawn_local(ready(()))
     }
 }
 

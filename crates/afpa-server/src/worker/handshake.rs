@@ -65,7 +65,7 @@ impl HandshakeTurns {
 }
 
 /// Shakes hands with a client that was admitted, and serves it. `input` has arrived already.
-pub(super) async fn serve<M: Module, T: Transport>(
+pub(super) async fn serve<M: Module, T: Transport + 'static>(
     worker: Rc<Worker<M>>,
     stream: T,
     from: (Peer, u32),
