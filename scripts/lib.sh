@@ -33,6 +33,19 @@ lint_while_compiling() {
     export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 }
 
+# The compiler's flags for programs of users. Those of RUSTFLAGS come last, where they win.
+# - Frame pointers make the program smaller (docs/decisions/size.md), and show profilers who called.
+# - Paths of this machine are of no interest to others, and would make the program another one on each.
+export_release_flags() {
+    local of_caller flags
+    read -ra of_caller <<<"${RUSTFLAGS-}"
+    flags=(-C force-frame-pointers=yes
+        "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/cargo" "--remap-path-prefix=$ROOT=/afpa"
+        "--remap-path-prefix=$(rustc --print sysroot)=/rust" "${of_caller[@]}")
+    local IFS=$'\x1f'
+    export CARGO_ENCODED_RUSTFLAGS=${flags[*]}
+}
+
 # Milliseconds of processors, from what `times` prints: those of the commands that a shell has waited for. That shell itself
 # has to call it, since a subshell knows only its own: times >FILE; busy_ms <FILE
 busy_ms() {
