@@ -5,8 +5,8 @@
 # Numbers have no limit.
 # Guess: libraries for bencode read a dictionary as text, and write its keys in this order.
 # Seen: bencode 4.0.1 (npm) fails at each dictionary that is not empty, if it is asked for text, as its own documentation shows. It
-# writes U+1F600 before U+FF01, and reads 9007199254740993 as 9007199254740992. bencode.py 4.1.0
-# (Python) reads and writes all of them.
+# writes U+1F600 before U+FF01, and reads 9007199254740993 as 9007199254740992. bencode.py 4.1.0 (Python) reads and
+# writes all of them.
 # The hash of a torrent is another one, for which no peer has anything.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
