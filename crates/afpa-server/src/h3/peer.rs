@@ -107,10 +107,10 @@ impl Waiting {
 /// The highest number of a request's stream.
 const LAST_REQUEST: u64 = (1 << 62) - 4;
 
-/// Priorities that are kept for requests that have not come.
 /// The priority of our control stream: above those of all requests.
 const OWN: i32 = 8;
 
+/// Priorities that are kept for requests that have not come.
 const MOST_EARLY: usize = 32;
 
 impl Peer {

@@ -62,9 +62,9 @@ impl<M: Module> Served<M> {
         self.peers.remove(&handle);
         if self.peers.is_empty() {
             self.worker.h3_buffers.shrink();
+            self.worker.h3_answers.shrink();
         }
     }
-            self.worker.h3_answers.shrink();
 
     /// Exchanges what a connection and the endpoint have to tell each other: identifiers, and that it has ended.
     fn tell_endpoint(&mut self, peer: &mut Peer) {
@@ -208,9 +208,9 @@ impl<M: Module> Served<M> {
         let number = self.settings.borrow().number;
         // All have come by now.
         let now = self.worker.clock.now();
+        self.worker.h3_answers.together(self.opened.len());
         for id in self.opened.drain(..) {
             let Some(secured) = secured.clone() else { continue };
-        self.worker.h3_answers.together(self.opened.len());
             let worker = Rc::clone(&self.worker);
             let stream = Stream::new(&worker, shared, id);
             let mut connection =
@@ -225,9 +225,9 @@ impl<M: Module> Served<M> {
                 goes_on.then(|| pinned(|| connection.run()))
             });
         }
+        self.worker.h3_answers.apart();
     }
 }
-        self.worker.h3_answers.apart();
 
 /// Begins a request, and polls what is left of it, which goes on as a task if it is not done. One that panics ends its own
 /// stream alone, as a task's panic ends that task.
