@@ -6,6 +6,7 @@ mod content;
 mod early;
 mod ends;
 mod floods;
+mod handshakes;
 mod judges;
 mod networks;
 mod passing;
