@@ -11,7 +11,7 @@ use super::bench::{BenchOptions, Defaults, needs_bed, progress, run};
 use super::peers::{Cores, with_setup};
 
 /// Measure AFPA's HTTP/3 beside its HTTP/2 over TLS, and beside nginx, HAProxy and Caddy: small and long answers, full
-/// handshakes, memory of idle connections. Within seven minutes, as root.
+/// handshakes, HttpArena's profiles, memory of idle connections. Within ten minutes, as root.
 ///
 /// nginx and HAProxy are those of Debian 13, whose root `afpa-lab debian13` makes.
 /// Exit status: 0 measured; 1 a server gave a wrong answer or an error, or could not be started; 2 wrong usage.

@@ -1,6 +1,6 @@
 //! The loads, and who takes part in them.
 
-use afpa_generator::{Load, Object};
+use afpa_generator::{Load, Object, family};
 
 use crate::bench::{Case, Method, Metric};
 
@@ -15,6 +15,8 @@ pub(super) const FEW: &str = "512-50x10";
 pub(super) const LONG: &str = "1m-16x1";
 pub(super) const HANDSHAKES: &str = "handshakes";
 pub(super) const HANDSHAKES_MLKEM: &str = "handshakes-mlkem";
+const ARENA_BASELINE: &str = "arena-baseline";
+const ARENA_STATIC: &str = "arena-static";
 
 /// A case, and how its connections live.
 #[derive(Debug, Clone)]
@@ -127,7 +129,29 @@ pub(super) fn all(servers: &[&str]) -> Vec<Http3Case> {
             _ => {}
         }
     }
+    cases.extend(arena(&contestants));
     cases
+}
+
+/// HttpArena's profiles, as far as servers of files have a part in them. h2load asks for one file, so the one of several has no
+/// HTTP/2.
+fn arena(contestants: &dyn Fn(&[&str], bool) -> Vec<String>) -> Vec<Http3Case> {
+    let profiles = family("arena", &[], false).unwrap_or_default();
+    let case = |name: &str, http2| {
+        let profile = profiles.iter().find(|profile| profile.name == name)?;
+        let names = contestants(&["haproxy"], http2);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let objects = profile.objects().iter().map(|object| (1, object.clone())).collect();
+        let title = format!("{}, 64 connections of 64 streams", profile.title);
+        let case = Case {
+            connections: 64,
+            method: Method::Streams(64),
+            metrics: &[Metric::CoreTime, Metric::Requests],
+            ..Case::new(name, title, &names, objects)
+        };
+        Some(Http3Case { case, streams: 64, kind: Kind::Kept })
+    };
+    [case(ARENA_BASELINE, true), case(ARENA_STATIC, false)].into_iter().flatten().collect()
 }
 
 /// Handshakes in progress at a time: AFPA asks a client with more than fifty to prove its address first.
@@ -162,7 +186,11 @@ mod tests {
         assert_eq!(
             found,
             [(512, 64, 64), (512, 50, 10), (1 << 20, 16, 1), (512, 32, 1), (512, 32, 1)]
+                .into_iter()
+                .chain([(2, 64, 64), (cases[6].case.size(), 64, 64)])
+                .collect::<Vec<_>>()
         );
+        assert_eq!(cases[6].case.objects.len(), 20);
         assert_eq!(cases[0].case.servers[..3], [AFPA_H3, AFPA_H2, NGINX_H3]);
         assert_eq!(cases[2].case.servers, [AFPA_H3, AFPA_H2, NGINX_H3, "caddy-h3"]);
         assert!(!cases[3].case.servers.iter().any(|name| name == AFPA_H2));
