@@ -94,6 +94,9 @@ impl Secure {
     }
 }
 
+/// The environment that `packaging/root/afpa.service` gives it.
+const TUNABLES: &str = "glibc.malloc.tcache_count=500";
+
 impl Server for Secure {
     fn name(&self) -> &str {
         self.name
@@ -131,6 +134,7 @@ impl Server for Secure {
         let file = template::write(setup, name, text)?;
         let launch = match self.name {
             "afpa" => {
+                let launch = launch.env("GLIBC_TUNABLES", TUNABLES);
                 let launch = launch.args(["serve", "--config"]).arg(&file);
                 if template::is_root() { launch.args(["--user", "root"]) } else { launch }
             }
