@@ -1,12 +1,13 @@
 //! The control socket of an attachment: `GET /` lists its operations, in HTTP/1.1.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afpa_bpf::Reason;
@@ -51,17 +52,69 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// Answers whoever comes to the metrics: with what everybody may know.
+/// Answers whoever comes to the metrics: with what everybody may know. Requests that do not come whole hold up no others: so
+/// many are answered at a time, and one client leaves places to others (O4 of docs/rules).
 pub(crate) fn serve_metrics(
     listener: TcpListener,
-    owner: impl Control + Send + 'static,
+    owner: impl Control + Send + Sync + 'static,
 ) -> io::Result<()> {
-    spawn("metrics", move || {
-        for mut stream in listener.incoming().flatten() {
-            let _gone = limit(&stream).and_then(|()| converse(&mut stream, &owner, false));
-        }
-    })?;
+    let (listener, owner, places) = (Arc::new(listener), Arc::new(owner), Places::default());
+    for _ in 0..METRICS_AT_ONCE {
+        let (listener, owner) = (Arc::clone(&listener), Arc::clone(&owner));
+        let places = places.clone();
+        spawn("metrics", move || {
+            for mut stream in listener.incoming().flatten() {
+                let Some(_place) = places.enter(&stream) else { continue };
+                let _gone = limit(&stream).and_then(|()| converse(&mut stream, &*owner, false));
+            }
+        })?;
+    }
     Ok(())
+}
+
+/// Connections to the metrics that are served at a time, and those of one client.
+const METRICS_AT_ONCE: usize = 8;
+const METRICS_SHARE: usize = 5;
+
+/// How many connections each client has.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// One of them; given back when dropped.
+struct Place<'p>(&'p Places, IpAddr);
+
+impl Places {
+    /// `None`: the client has its share.
+    fn enter(&self, stream: &TcpStream) -> Option<Place<'_>> {
+        let client = match stream.peer_addr().ok()?.ip().to_canonical() {
+            // A host often has a whole /64.
+            IpAddr::V6(address) => IpAddr::V6((u128::from(address) & (u128::MAX << 64)).into()),
+            address => address,
+        };
+        let mut places = self.places();
+        let held = places.entry(client).or_default();
+        if *held >= METRICS_SHARE {
+            return None;
+        }
+        *held += 1;
+        Some(Place(self, client))
+    }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut places = self.0.places();
+        if let Some(held) = places.get_mut(&self.1) {
+            *held -= 1;
+            if *held == 0 {
+                places.remove(&self.1);
+            }
+        }
+    }
 }
 
 fn limit(stream: &TcpStream) -> io::Result<()> {
@@ -288,6 +341,7 @@ fn statistics(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
     struct Echo;
 
@@ -310,6 +364,43 @@ mod tests {
             let (status, _) = answer((&Echo, false), method.as_bytes(), name.as_bytes(), None);
             assert_eq!(status, "404 Not Found");
         }
+    }
+
+    /// A connection from this address of the loopback.
+    fn connect_from(own: [u8; 4], to: SocketAddr) -> TcpStream {
+        use nix::sys::socket::{
+            AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, socket,
+        };
+        use std::os::fd::AsRawFd;
+        let (family, kind) = (AddressFamily::Inet, SockType::Stream);
+        let made = socket(family, kind, SockFlag::empty(), None).expect("a socket");
+        let own = SockaddrStorage::from(SocketAddr::from((own, 0)));
+        bind(made.as_raw_fd(), &own).expect("bound");
+        connect(made.as_raw_fd(), &SockaddrStorage::from(to)).expect("connected");
+        made.into()
+    }
+
+    #[test]
+    fn half_requests_of_one_client_hold_up_no_other() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("an address");
+        serve_metrics(listener, Echo).expect("served");
+        let half: Vec<_> = (0..60)
+            .map(|_| {
+                let mut stream = connect_from([127, 0, 0, 2], address);
+                // Those beyond the share may have been closed.
+                let _sent = stream.write_all(b"GET /stats HTTP/1.1\r\n");
+                stream
+            })
+            .collect();
+        let mut other = connect_from([127, 0, 0, 1], address);
+        // One after another, they would take two seconds each.
+        other.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        other.write_all(b"GET /stats HTTP/1.1\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+        drop(half);
     }
 
     #[test]
