@@ -12,7 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+
+use crate::Client;
+use crate::places::{Places, Sharer};
 
 /// How long a thread waits for work before it ends, unless it is the last of its pool.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,7 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Helpers {
     pool: Arc<Pool>,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
+    /// The client whose share the work takes.
+    client: Option<Sharer>,
 }
 
 /// The size of a pool.
@@ -51,7 +56,7 @@ impl std::error::Error for Overloaded {}
 
 impl fmt::Debug for Helpers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Helpers").field("free", &self.places.available_permits()).finish()
+        f.debug_struct("Helpers").field("free", &self.places.free()).finish()
     }
 }
 
@@ -95,21 +100,25 @@ impl Helpers {
         let pool =
             Shared { name, most: limits.threads, queue: Mutex::default(), arrived: Condvar::new() };
         let places = if limits.threads == 0 { 0 } else { limits.places };
-        let places = places.min(Semaphore::MAX_PERMITS);
-        Self { pool: Arc::new(Pool(Arc::new(pool))), places: Arc::new(Semaphore::new(places)) }
+        Self { pool: Arc::new(Pool(Arc::new(pool))), places: Places::new(places), client: None }
+    }
+
+    /// The same pool, for work of this client: it leaves places to others.
+    pub fn for_client(&self, client: Client) -> Self {
+        Self { client: Sharer::of(client), ..self.clone() }
     }
 
     /// Runs `work` on a helper thread and returns its result.
     ///
     /// # Errors
-    /// [`Overloaded`] when no place is free, or when `work` panicked (the panic is contained: one
+    /// [`Overloaded`] when no place is free, or the client has its share, or when `work` panicked (the panic is contained: one
     /// request fails, not the server).
     pub async fn run<T, F>(&self, work: F) -> Result<T, Overloaded>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Overloaded)?;
+        let place = self.places.enter(self.client).ok_or(Overloaded)?;
         let (give, result) = oneshot::channel();
         self.pool.0.add_work(Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(work));
@@ -245,7 +254,7 @@ mod tests {
             let helpers = helpers.clone();
             async move { helpers.run(move || wait.recv().is_ok()).await }
         });
-        while helpers.places.available_permits() > 0 {
+        while helpers.places.free() > 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!(helpers.run(|| 1).await, Err(Overloaded));

@@ -34,6 +34,7 @@ pub mod module;
 pub mod network;
 pub mod outbox;
 pub mod peer;
+mod places;
 pub mod preface;
 pub mod seldom;
 pub mod state;

@@ -505,10 +505,15 @@ impl<T: Table> Module for Http<T> {
         request: Work,
         helpers: &Helpers,
     ) -> impl Future<Output = Worked> + 'static {
-        if let Work::Load(_) = request {
+        let mut helpers = helpers.clone();
+        if let Work::Load(uncached) = &request {
             self.responder.counters.misses.add(1);
+            let client = uncached.request.client;
+            if !matches!(client, Client::Ip(address) if self.global.police.allows(address)) {
+                helpers = helpers.for_client(client);
+            }
         }
-        request.run(helpers.clone(), steady(now))
+        request.run(helpers, steady(now))
     }
 
     fn finish_uncached(
