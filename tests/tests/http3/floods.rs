@@ -99,7 +99,7 @@ fn a_client_that_cancels_requests_can_go_on_asking() {
 fn a_client_that_reads_nothing_costs_little_and_is_cut_off() {
     let (tree, authority) = (site(), Authority::new());
     tree.file("huge.bin", afpa_testkit::tree::patterned(40_000_000));
-    let times = "[timeouts]\nwrite = \"3s\"\nidle = \"3s\"\n";
+    let times = "[timeouts]\nwrite = \"8s\"\nidle = \"8s\"\n";
     let Some((server, mut client)) = both(&authority, &tree, times, "", |launch| {
         launch.arg("--workers").arg("1");
     }) else {
