@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use afpa_testkit::strace::{Counts, Strace};
 use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, figure, skip};
+use afpa_tests::allocations::Allocations;
 use afpa_tests::proxy::{PhpFpm, Raw, configuration, read_head};
 use rustix::process::Signal;
 
@@ -77,6 +78,61 @@ macro_rules! trace {
             Err(why) => skip!("{why}"),
         }
     };
+}
+
+/// Fields, compression, passwords, rates, rules and error pages that a request does not meet cost it no system call, and no more
+/// allocations than these.
+#[test]
+fn settings_that_a_distributed_request_does_not_meet_cost_it_no_call() {
+    const ALLOCATIONS_MORE: u64 = 1;
+    let response = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
+    let raw = Raw::answering(response.to_vec(), Duration::ZERO);
+    let tree = Tree::new();
+    tree.file("users", "ann:$apr1$J2W9VTcy$8Ai2rpmdVVVNGz1sfq4S41\n");
+    tree.file("404.html", "none");
+    let (users, page) = (tree.path().join("users"), tree.path().join("404.html"));
+    let to = raw.to();
+    let furnished = format!(
+        "compress = true\n[[site.header]]\nprefix = \"/other/\"\nset = {{ X-A = \"1\" }}\nrequest_set = {{ X-B = \"2\" }}\n\
+         [[site.errors]]\nstatus = [404]\nfile = \"{}\"\n\
+         [[site.path]]\nprefix = \"/admin/\"\nto = \"{to}\"\nbasic_auth = \"{}\"\n\
+         [[site.path]]\nprefix = \"/asked/\"\nto = \"{to}\"\nforward_auth = \"{to}\"\nforward_auth_path = \"/\"\n\
+         [[site.path]]\nprefix = \"/rare/\"\nto = \"{to}\"\nclient_rate = \"1/s\"\nif_query = {{ a = \"*\" }}\n\
+         [[site.path]]\nprefix = \"/from/\"\nif_path = ['~^/from/(.*)$']\nrewrite = \"/to/{{1}}\"\n",
+        page.display(),
+        users.display(),
+    );
+    let mut counted = Vec::new();
+    for more in ["", &furnished] {
+        let allocations = match Allocations::new() {
+            Ok(allocations) => allocations,
+            Err(why) => skip!("{why}"),
+        };
+        let server = Server::start("/", |launch| {
+            allocations.load(launch);
+            launch.arg("--io").arg("readiness");
+            launch.written(|listen| {
+                let site = configuration(listen, &[raw.to()], "");
+                format!("workers = 1\n{site}{more}")
+            });
+        });
+        let mut client = server.connect();
+        (0..100).for_each(|_| assert_eq!(client.get("/small").text(), "ok"));
+        let begun = allocations.count();
+        (0..REQUESTS).for_each(|_| assert_eq!(client.get("/small").text(), "ok"));
+        let each = (allocations.count() - begun) / REQUESTS;
+        let strace = trace!(server);
+        (0..REQUESTS).for_each(|_| assert_eq!(client.get("/small").text(), "ok"));
+        let counts = strace.counts();
+        let slack = slack(&counts);
+        counted.push((each, others(&counts, &WAITS), slack));
+    }
+    figure!(
+        "allocations, calls of {REQUESTS} requests and the clock's, without and with settings: {counted:?}"
+    );
+    let [(plain, calls, _), (furnished, more_calls, slack)] = counted[..] else { unreachable!() };
+    assert!(furnished <= plain + ALLOCATIONS_MORE, "{furnished} allocations, {plain} without");
+    assert!(more_calls <= calls + slack, "{more_calls} calls, {calls} without");
 }
 
 /// All that has arrived is read before anything leaves. The first message wakes the core that it is for, and the others come
@@ -369,16 +425,7 @@ fn a_script_costs(by_unix: bool, kept: &str, most: u64) {
         Err(why) => skip!("{why}"),
     };
     let tree = Tree::new();
-    tree.file("index.php", "<?php header('Content-Length: 5'); echo 'hello';");
-    let server = Server::start("/", |launch| {
-        let (root, to) = (tree.path().display(), fpm.to());
-        launch.written(|listen| {
-            let group = format!("[[server_group]]\nname = \"php\"\nservers = [\"{to}\"]\n{kept}\n");
-            let site = format!("listen = [\"{listen}\"]\nroot = \"{root}\"\nphp = \"php\"\n");
-            format!("workers = 1\n{group}[[site]]\n{site}")
-        });
-        launch.arg("--io").arg("readiness");
-    });
+    let server = before(&fpm, &tree, kept);
     let mut client = server.connect();
     for _ in 0..100 {
         assert_eq!(client.get("/index.php").text(), "hello");
@@ -396,6 +443,49 @@ fn a_script_costs(by_unix: bool, kept: &str, most: u64) {
     assert!(waits <= 3 * REQUESTS + slack, "{waits} waits: {counts:?}");
     let looks = sum(&counts, &["openat2", "fstat", "newfstatat", "statx"]);
     assert!(looks <= slack, "{looks} looks at the script: {counts:?}");
+}
+
+/// A server with one script.
+fn before(fpm: &PhpFpm, tree: &Tree, kept: &str) -> Server {
+    tree.file("index.php", "<?php header('Content-Length: 5'); echo 'hello';");
+    Server::start("/", |launch| {
+        let (root, to) = (tree.path().display(), fpm.to());
+        launch.written(|listen| {
+            let group = format!("[[server_group]]\nname = \"php\"\nservers = [\"{to}\"]\n{kept}\n");
+            let site = format!("listen = [\"{listen}\"]\nroot = \"{root}\"\nphp = \"php\"\n");
+            format!("workers = 1\n{group}[[site]]\n{site}")
+        });
+        launch.arg("--io").arg("readiness");
+    })
+}
+
+/// A process of PHP that keeps no connection waits behind its answer until it is closed.
+#[test]
+fn a_process_of_php_is_free_before_the_client_has_its_answer() {
+    let fpm = match PhpFpm::start(true, 2, "") {
+        Ok(fpm) => fpm,
+        Err(why) => skip!("{why}"),
+    };
+    let tree = Tree::new();
+    let server = before(&fpm, &tree, "");
+    let mut client = server.connect();
+    assert_eq!(client.get("/index.php").text(), "hello");
+    let strace = trace!(server);
+    for _ in 0..REQUESTS / 10 {
+        assert_eq!(client.get("/index.php").text(), "hello");
+    }
+    let (mut open, mut answers) = (None, 0);
+    for line in strace.lines() {
+        if let Some((_, rest)) = line.split_once(" connect(").filter(|_| line.contains("AF_UNIX")) {
+            open = rest.split(',').next().map(|descriptor| format!(" close({descriptor}"));
+        } else if open.as_ref().is_some_and(|close| line.contains(close)) {
+            open = None;
+        } else if line.contains(" sendto(") && line.contains("\"HTTP/1.1 200") {
+            answers += 1;
+            assert_eq!(open, None, "answer {answers}: {line}");
+        }
+    }
+    assert_eq!(answers, REQUESTS / 10);
 }
 
 const GIGABYTE: u64 = 1 << 30;

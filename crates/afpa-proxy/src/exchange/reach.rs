@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use afpa_framework::ClientStream;
+use afpa_framework::{ClientStream, give_way};
 
 use super::failure::{Failure, Fault, connect_fault};
 use super::wait::{Interrupted, while_client_stays};
@@ -49,13 +49,17 @@ impl<C: ClientStream + ?Sized> Exchange<'_, C> {
         Ok(stream.map(|stream| (stream, false)))
     }
 
-    /// A connection for a request of FastCGI.
+    /// A connection for a request of FastCGI. Others go first before it is made, not before the request is sent: a process that
+    /// waits for a connection is woken by it, and would sleep again until the request comes.
     async fn reach_by_fastcgi(
         &mut self,
         lease: &Lease,
         terms: FastCgiTerms,
         reuse: bool,
     ) -> Result<Option<(ServerStream, bool)>, Fault> {
+        if self.core.pool.has_company() {
+            give_way().await;
+        }
         let now = self.client.cached_now().steady_ms();
         if reuse
             && let Some(ServerStream::FastCgi(mut stream)) =

@@ -84,8 +84,10 @@ impl<'x, 'a, C: ClientStream + ?Sized> Relay<'x, 'a, C> {
         if let Err(stopped) = self.upload.gather(self.exchange.client) {
             return self.stopped(stopped);
         }
-        // On a connection of HTTP/2 another task sends, and has gathered by then what others ask.
-        if !matches!(self.stream, ServerStream::Http2(_)) && self.exchange.core.pool.has_company() {
+        // On a connection of HTTP/2 another task sends, and has gathered by then what others ask; with FastCGI others went first
+        // before the connection was made.
+        let is_plain = matches!(self.stream, ServerStream::Plain(_) | ServerStream::Tls(_));
+        if is_plain && self.exchange.core.pool.has_company() {
             give_way().await;
         }
         let relayed = poll_fn(|cx| self.poll(cx)).await;

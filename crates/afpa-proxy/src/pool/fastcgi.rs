@@ -3,6 +3,11 @@
 //! The owner writes a request of HTTP/1.1 and reads a response of HTTP/1.1, as with [`Http2Stream`](super::Http2Stream).
 //! [`afpa_fastcgi`] speaks the protocol; this moves its bytes. Where the request is kept waiting by the socket, reading
 //! sends it, because the owner may have nothing more to write.
+//!
+//! A process of PHP waits behind its answer for the end of the connection, before it takes the next request (`fcgi_close` of PHP).
+//! So a unix socket that is not kept ends as soon as the record has come that ends the request, and not when the client has its
+//! answer: that wakes the process together with the read, which makes room in its socket, and other clients get it sooner.
+//! Over TCP the end would come first from here, and leave a port that rests (docs/rules/upstream.md, U2).
 
 use std::cell::RefCell;
 use std::io;
@@ -115,7 +120,8 @@ impl FastCgiStream {
         let mut vain = 0;
         while !self.is_over && vain < MOST_VAIN {
             if self.reader.as_ref().is_none_or(ResponseReader::has_ended) {
-                // A server that keeps no connection ends this one. Without a port that would rest, AFPA need not wait for that.
+                // A server that keeps no connection ends this one. Without a port that would rest, AFPA need not wait for that,
+                // also where the server has not taken all of the request.
                 let waits = self.terms.keeps || !self.below.is_unix();
                 return waits && self.below.is_silent();
             }
@@ -235,6 +241,17 @@ impl FastCgiStream {
         }
         let wrong = |fault| io::Error::new(io::ErrorKind::InvalidData, Early::Fault(fault));
         self.is_over |= read.map_err(wrong)? < arrived.len();
+        self.let_go();
         Ok(())
+    }
+
+    /// Ends a connection that the server would end now, too, if nothing more is to be sent or received.
+    fn let_go(&mut self) {
+        let has_answer = self.reader.as_ref().is_some_and(ResponseReader::has_ended);
+        let has_request = self.writer.is_done() && self.unsent.is_empty();
+        if has_answer && has_request && !self.terms.keeps && self.below.is_unix() {
+            self.below.end();
+            self.is_over = true;
+        }
     }
 }

@@ -71,7 +71,7 @@ enum Way {
     Tcp(TcpStream),
     Unix(UnixStream),
     Ring(RingStream),
-    /// The event loop could not take it.
+    /// The event loop could not take it, or it has ended.
     Lost,
 }
 
@@ -314,6 +314,11 @@ impl ServerSocket {
             }
             Way::Late(_) | Way::Ring(_) | Way::Unix(_) | Way::Lost => Ok(()),
         };
+    }
+
+    /// Ends the connection: nothing can be sent or received any more.
+    pub(super) fn end(&mut self) {
+        self.way = Way::Lost;
     }
 
     /// Leaves the ring with the next piece, for good: the connection becomes a tunnel. In a tunnel a piece may be sent
