@@ -3,6 +3,8 @@
 use std::fmt;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, Hir, HirKind, Literal, Repetition};
 
 /// Most bytes of a compiled expression, and of what a thread remembers of its matches.
 const MAX_COMPILED: usize = 256 << 10;
@@ -66,10 +68,59 @@ impl Expression {
         self.regex.capture_names().flatten().any(|own| own == name)
     }
 
+    /// A text that matches as a whole or in part, if one is found without a search: of several ways it takes the first, and of
+    /// what may be repeated as little as may be, but one of each.
+    pub fn example(&self) -> Option<Vec<u8>> {
+        let mut parser = ParserBuilder::new();
+        parser.unicode(false).utf8(false).case_insensitive(self.ignores_case);
+        let hir = parser.build().parse(self.regex.as_str()).ok()?;
+        let mut out = Vec::new();
+        put_example(&hir, &mut out);
+        self.matches(&out).then_some(out)
+    }
+
     /// Whether some part of a text matches.
     pub fn matches(&self, text: &[u8]) -> bool {
         self.regex.is_match(text)
     }
+}
+
+/// Most bytes of an example.
+const MAX_EXAMPLE: usize = 1024;
+
+fn put_example(hir: &Hir, out: &mut Vec<u8>) {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(Literal(bytes)) => out.extend_from_slice(bytes),
+        HirKind::Class(class) => out.extend(letter(class)),
+        HirKind::Repetition(Repetition { min, max, sub, .. }) => {
+            let times = (*min).max(1).min(max.unwrap_or(u32::MAX));
+            for _ in 0..times {
+                if out.len() < MAX_EXAMPLE {
+                    put_example(sub, out);
+                }
+            }
+        }
+        HirKind::Capture(capture) => put_example(&capture.sub, out),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| put_example(part, out)),
+        HirKind::Alternation(ways) => ways.iter().take(1).for_each(|way| put_example(way, out)),
+    }
+}
+
+/// A byte of a class: a usual one, if it has one.
+fn letter(class: &Class) -> Option<u8> {
+    let ranges: Vec<(u32, u32)> = match class {
+        Class::Bytes(class) => {
+            class.ranges().iter().map(|own| (own.start().into(), own.end().into())).collect()
+        }
+        Class::Unicode(class) => {
+            class.ranges().iter().map(|own| (own.start().into(), own.end().into())).collect()
+        }
+    };
+    let has =
+        |byte: &u8| ranges.iter().any(|(first, last)| (*first..=*last).contains(&u32::from(*byte)));
+    let first = || u8::try_from(ranges.first()?.0).ok();
+    b"x1X-".iter().copied().find(|byte| has(byte)).or_else(first)
 }
 
 impl BadExpression {
@@ -122,6 +173,31 @@ impl fmt::Debug for Expression {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_example_matches() {
+        for (text, example) in [
+            ("^/old/(.*)$", "/old/x"),
+            ("^/(.+)/$", "/x/"),
+            ("^/u/(?<id>\\d{3})(/|$)", "/u/111/"),
+            ("\\.(png|jpe?g)$", ".png"),
+            ("^/[^x1]$", "/X"),
+            ("^/a?b*[A-F]", "/abA"),
+            ("", ""),
+        ] {
+            let found = Expression::new(text, false).unwrap().example();
+            assert_eq!(found.as_deref(), Some(example.as_bytes()), "{text}");
+        }
+        assert_eq!(
+            Expression::new("^/AB", true).unwrap().example().map(|text| text.len()),
+            Some(3)
+        );
+        for text in ["a$b", "[^\\x00-\\xff]"] {
+            assert_eq!(Expression::new(text, false).unwrap().example(), None, "{text}");
+        }
+        let long = Expression::new("((a{1,40}){30}){40}", false).unwrap().example();
+        assert!(long.is_none_or(|text| text.len() <= 2 * MAX_EXAMPLE));
+    }
 
     #[test]
     fn an_expression_is_about_bytes_and_has_a_bounded_size() {

@@ -46,6 +46,17 @@ impl Pattern {
         Self::read(text).unwrap_or_else(|_| Pattern::Exact(text.to_owned()))
     }
 
+    /// A value that it matches, if one is found ([`Expression::example`]).
+    pub fn example(&self) -> Option<Vec<u8>> {
+        Some(match self {
+            Pattern::Any => b"x".to_vec(),
+            Pattern::Exact(text) | Pattern::Contains(text) => text.clone().into_bytes(),
+            Pattern::Prefix(text) => [text.as_bytes(), b"x"].concat(),
+            Pattern::Suffix(text) => [b"x", text.as_bytes()].concat(),
+            Pattern::Expression(expression) => return expression.example(),
+        })
+    }
+
     /// Whether it matches a value; case matters.
     pub fn fits(&self, value: &[u8]) -> bool {
         match self {
@@ -94,6 +105,7 @@ mod tests {
             assert_eq!(pattern.to_string(), text);
             assert!(fits.iter().all(|value| pattern.fits(value.as_bytes())), "{pattern:?}");
             assert!(!differs.iter().any(|value| pattern.fits(value.as_bytes())), "{pattern:?}");
+            assert!(pattern.example().is_some_and(|example| pattern.fits(&example)), "{pattern:?}");
         }
     }
 }
