@@ -90,6 +90,10 @@ impl Report<'_> {
             Why::Kind(found) => {
                 let cause = format!("`{key}` takes a {kind}, not {found}");
                 let remedy = match *default {
+                    // One value, where there may be several.
+                    _ if kind.starts_with("list of") && is_single(found) => {
+                        format!("write it in brackets: `{key} = [...]`")
+                    }
                     "required" => {
                         "it has no default: docs/configuration.md shows how it is written"
                             .to_owned()
@@ -110,6 +114,11 @@ impl Report<'_> {
             }
         }
     }
+}
+
+/// Whether a node of this kind is one value.
+fn is_single(found: &str) -> bool {
+    matches!(found, "text" | "a number")
 }
 
 pub(crate) fn text_of(node: &Node) -> Result<&str, Vec<Fault>> {

@@ -291,15 +291,27 @@ pub struct ConfigError {
 impl ConfigError {
     /// The errors among `findings`, or `None` if there are only warnings.
     pub(crate) fn from_findings(source: &Source, findings: &[Finding]) -> Option<Self> {
-        let errors: Vec<Finding> =
-            findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect();
-        if errors.is_empty() {
+        let (mut errors, mut shown): (usize, Vec<Finding>) = (0, Vec::new());
+        for finding in findings {
+            let is_error = finding.severity == Severity::Error;
+            // An option may stand for two settings; it has one fault.
+            let is_option = matches!(finding.location, Location::Option(_));
+            let has_one =
+                |one: &Finding| one.severity == Severity::Error && one.location == finding.location;
+            if is_error && is_option && shown.iter().any(has_one) {
+                continue;
+            }
+            errors += usize::from(is_error);
+            shown.push(finding.clone());
+        }
+        if errors == 0 {
             return None;
         }
-        let usage = errors.iter().all(|f| matches!(f.location, Location::Option(_)));
-        let mut rendered = source.render(findings);
-        if errors.len() > 1 {
-            let _ = write!(rendered, "\n{} errors", errors.len());
+        let mut faults = shown.iter().filter(|one| one.severity == Severity::Error);
+        let usage = faults.all(|one| matches!(one.location, Location::Option(_)));
+        let mut rendered = source.render(&shown);
+        if errors > 1 {
+            let _ = write!(rendered, "\n{errors} errors");
         }
         Some(ConfigError { rendered: rendered.trim_end().to_owned(), usage })
     }

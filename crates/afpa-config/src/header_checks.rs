@@ -26,7 +26,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 }
 
 /// Every level of a site that has fields.
-fn levels(site: &SiteSettings) -> Vec<(&FieldSettings, Names, Instance)> {
+pub(crate) fn levels(site: &SiteSettings) -> Vec<(&FieldSettings, Names, Instance)> {
     let [of_site, of_path, of_group] = NAMES;
     let mut levels = vec![(&site.fields, of_site, site.instance)];
     for path in &site.paths {

@@ -10,6 +10,7 @@ use crate::finding::{Finding, Location};
 use crate::hierarchy::{Hierarchy, destinations, is_target};
 use crate::idle;
 use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
+use crate::rounds;
 use crate::settings::{Instance, Settings};
 use crate::suggest;
 use crate::traps;
@@ -33,6 +34,7 @@ pub(crate) fn consistency(
         checks.reached(&routes.hierarchy, &routes.router);
         checks.findings.extend(idle::warnings(config, settings, &routes.hierarchy));
         checks.findings.extend(traps::warnings(config, settings));
+        checks.findings.extend(rounds::warnings(config, routes));
     }
     for conflict in conflicts.into_iter().filter(|one| !is_told(&routes.hierarchy, one)) {
         let finding = checks.conflict(&routes.hierarchy, conflict);
@@ -117,7 +119,9 @@ impl Checks<'_> {
 
     fn path(&mut self, site: &SiteSettings, path: &UrlPath) {
         let recursive = path.recursion && !path.exact;
-        if recursive && !path.prefix.is_empty() && !path.prefix.ends_with('/') {
+        // The traps have a word for a star.
+        let is_trap = path.prefix.contains('*');
+        if recursive && !path.prefix.is_empty() && !path.prefix.ends_with('/') && !is_trap {
             let location = self.location("site.path", path.instance, "prefix");
             let prefix = &path.prefix;
             let cause = format!("the prefix \"{prefix}\" also matches \"{prefix}x\"");
@@ -328,6 +332,9 @@ impl Checks<'_> {
                     Some(near) => format!("did you mean \"{near}\"?"),
                     None if to.parse::<std::net::IpAddr>().is_ok() || to == "localhost" => {
                         format!("a server has a port: \"{to}:8080\", for example")
+                    }
+                    None if to.bytes().all(|byte| byte.is_ascii_digit()) => {
+                        format!("a server has an address: \"127.0.0.1:{to}\", for example")
                     }
                     None if key == "fallback" && to.contains('.') => {
                         format!("for the file below `root` write \"/{to}\"")

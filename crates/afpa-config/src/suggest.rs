@@ -4,6 +4,7 @@ use strsim::osa_distance as distance;
 
 use crate::document::{Key, Table, Value};
 use crate::finding::{Finding, Location};
+use crate::foreign;
 use crate::retired;
 use crate::settings::{INTERNALS, Settings, heading};
 
@@ -83,7 +84,11 @@ fn remedy(name: &str, section: &str, settings: &Settings) -> String {
     let elsewhere = settings.iter().find(|s| s.key == name && s.section != INTERNALS);
     let here = || settings.iter().filter(|s| s.section == section).map(|setting| setting.key);
     let inner = || sections(settings).filter_map(|known| child(known, section));
-    if let Some(near) = nearest(name, here().chain(inner())) {
+    if let Some(line) =
+        foreign::remedy(name).filter(|_| section.is_empty() || section.starts_with("site"))
+    {
+        line.to_owned()
+    } else if let Some(near) = nearest(name, here().chain(inner())) {
         format!("did you mean `{near}`?")
     } else if let Some(setting) = elsewhere {
         format!("`{name}` belongs to {}", heading(setting.section))

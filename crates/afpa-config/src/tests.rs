@@ -20,6 +20,7 @@ mod http3;
 mod idle;
 mod includes;
 mod reach;
+mod rounds;
 mod traps;
 mod zones;
 

@@ -1,15 +1,20 @@
-//! Prefixes and patterns that are valid, and mean something else than they seem to.
+//! Prefixes, patterns and values that are valid, and mean something else than they seem to.
 
 use crate::finding::Finding;
-use crate::model::{Behaviour, Config, UrlPath};
+use crate::foreign;
+use crate::header_checks::levels;
+use crate::model::{Behaviour, Config, SiteSettings};
 use crate::settings::{Section, Settings};
 
 /// Warns of escapes and queries where paths have none, and of stars that are no wildcards.
 pub(crate) fn warnings(config: &Config, settings: &Settings) -> Vec<Finding> {
     let mut found = Vec::new();
+    for (section, text) in config.sites.iter().flat_map(prefixes) {
+        found.extend(prefix(settings, section, &text));
+    }
+    found.extend(config.sites.iter().flat_map(|site| values(settings, site)));
     for path in config.sites.iter().flat_map(|site| &site.paths) {
         let own = ("site.path", path.instance);
-        found.extend(prefix(settings, own, path));
         found.extend(conditions(settings, own, &path.behaviour));
         for content in &path.contents {
             let own = ("site.path.content", content.instance);
@@ -19,14 +24,64 @@ pub(crate) fn warnings(config: &Config, settings: &Settings) -> Vec<Finding> {
     found
 }
 
-fn prefix(
-    settings: &Settings,
-    (section, instance): Section,
-    path: &UrlPath,
-) -> impl Iterator<Item = Finding> {
-    let location = settings.location_in(section, instance, "prefix");
-    let told = in_path(&path.prefix);
-    told.map(move |(cause, remedy)| Finding::warning(location, cause, remedy)).into_iter()
+/// Every `prefix` of a site.
+fn prefixes(site: &SiteSettings) -> impl Iterator<Item = (Section, String)> {
+    let paths = site.paths.iter().map(|path| (("site.path", path.instance), path.prefix.clone()));
+    let headers = levels(site).into_iter().flat_map(|(fields, _, _)| &fields.headers);
+    let headers = headers.map(|header| {
+        let prefix = String::from_utf8_lossy(&header.rule.prefix).into_owned();
+        ((header.section, header.instance), prefix)
+    });
+    let filters = site.filters.iter();
+    let filters = filters.map(|own| (("site.filter", own.instance), own.change.prefix.clone()));
+    let hints = site.hints.iter();
+    let hints = hints.map(|own| (("site.hint", own.instance), own.hint.prefix.clone()));
+    paths.chain(headers).chain(filters).chain(hints)
+}
+
+fn prefix(settings: &Settings, (section, instance): Section, text: &str) -> Option<Finding> {
+    let (cause, remedy) = in_path(text).or_else(|| wildcard(text))?;
+    Some(Finding::warning(settings.location_in(section, instance, "prefix"), cause, remedy))
+}
+
+/// Variables of nginx and Caddy in fields, which would be sent as they stand.
+fn values(settings: &Settings, site: &SiteSettings) -> Vec<Finding> {
+    let headers = levels(site).into_iter().flat_map(|(fields, _, _)| &fields.headers);
+    let changes = headers.flat_map(|header| {
+        let (answer, request) = (&header.rule.answer, &header.rule.request);
+        let own = (header.section, header.instance);
+        [
+            (own, "set", &answer.set),
+            (own, "add", &answer.add),
+            (own, "request_set", &request.set),
+            (own, "request_add", &request.add),
+        ]
+    });
+    let plain = [(("site", site.instance), "headers", &site.headers)];
+    let found = plain.into_iter().chain(changes).filter_map(|((section, instance), key, pairs)| {
+        let variable = pairs.iter().find_map(|(_, value)| foreign::variable(value))?;
+        let cause = format!("`{key}` has {variable}, which is sent as it stands");
+        let remedy = match key {
+            "request_set" | "request_add" => {
+                "fields have no variables: servers have X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host, and the address \
+                 of the client in the field that `client_address` under [server_group.request] names"
+            }
+            _ => "fields have no variables: write a text that is the same for each request",
+        };
+        Some(Finding::warning(settings.location_in(section, instance, key), cause, remedy))
+    });
+    found.collect()
+}
+
+/// `/api/*`, as Caddy has it: a prefix needs no star.
+fn wildcard(prefix: &str) -> Option<(String, String)> {
+    let (before, behind) = prefix.split_once('*')?;
+    let cause = format!("a star within the prefix \"{prefix}\" stands for itself");
+    let remedy = match behind.trim_end_matches('*') {
+        "" => format!("write \"{before}\": a prefix has all paths that begin with it"),
+        _ => format!("write \"{before}\", and the rest as a pattern of `if_path`"),
+    };
+    Some((cause, remedy))
 }
 
 fn conditions(
@@ -167,5 +222,14 @@ mod tests {
         for text in ["/a b/", "/100%", "/%zz", "/a%2", "/%ü0"] {
             assert_eq!(remedy(text), None, "{text}");
         }
+        let remedy = |text| wildcard(text).map(|(_, remedy)| remedy);
+        for text in ["/api/*", "/api/**"] {
+            assert!(
+                remedy(text).is_some_and(|remedy| remedy.contains("write \"/api/\": ")),
+                "{text}"
+            );
+        }
+        assert!(remedy("/u/*/x/").is_some_and(|remedy| remedy.contains("if_path")));
+        assert_eq!(remedy("/api/"), None);
     }
 }

@@ -13,6 +13,28 @@ fn paths_and_patterns_that_mean_something_else_are_told_with_their_line() {
     for (text, line, remedy) in [
         (path("prefix = \"/a%20b/\""), 4, "write \"/a b/\""),
         (path("prefix = \"/a?b=1/\""), 4, "if_query"),
+        (path("prefix = \"/api/*\""), 4, "write \"/api/\": "),
+        (
+            format!("{site}[[site.header]]\nprefix = \"/a%20b/\"\nremove = [\"Server\"]"),
+            4,
+            "write \"/a b/\"",
+        ),
+        (
+            format!("{site}[[site.filter]]\nprefix = \"/a%20b/\"\nincludes = true"),
+            4,
+            "write \"/a b/\"",
+        ),
+        (
+            format!("{site}[[site.hint]]\nprefix = \"/img/*\"\nkeep = \"always\""),
+            4,
+            "write \"/img/\": ",
+        ),
+        (
+            path("prefix = \"/a/\"")
+                + "[[site.path.header]]\nprefix = \"/a/?b\"\nremove = [\"Server\"]",
+            7,
+            "if_query",
+        ),
         (path("prefix = \"/a/\"\nif_path = [\"/a/b%3b*\"]"), 5, "write \"/a/b;*\""),
         (path("prefix = \"/a/\"\nif_path = [\"/a/*.x*y\"]"), 5, "write '~^/a/.*\\.x.*y$'"),
         (content("if_query = { \"a%5B%5D\" = \"1\" }"), 6, "write \"a[]\""),
@@ -22,6 +44,22 @@ fn paths_and_patterns_that_mean_something_else_are_told_with_their_line() {
     ] {
         let warnings = parsed(&text).expect("it is valid").warnings;
         let found = warnings.iter().find(|one| one.remedy.contains(remedy));
+        let found = found.unwrap_or_else(|| panic!("{text}: {warnings:?}"));
+        let Location::File(span) = &found.location else { panic!("{text}: {found:?}") };
+        assert_eq!(text[..span.start].lines().count(), line, "{text}");
+    }
+    for (text, line, cause) in [
+        (format!("{site}headers = {{ X-A = \"$host\" }}\n"), 3, "`headers` has $host"),
+        (format!("{site}[[site.header]]\nadd = {{ X-A = \"{{host}}\" }}\n"), 4, "`add` has {host}"),
+        (
+            path("prefix = \"/a/\"")
+                + "[[site.path.header]]\nrequest_set = { X-Real-IP = \"{client}\" }",
+            7,
+            "`request_set` has {client}",
+        ),
+    ] {
+        let warnings = parsed(&text).expect("it is valid").warnings;
+        let found = warnings.iter().find(|one| one.cause.contains(cause));
         let found = found.unwrap_or_else(|| panic!("{text}: {warnings:?}"));
         let Location::File(span) = &found.location else { panic!("{text}: {found:?}") };
         assert_eq!(text[..span.start].lines().count(), line, "{text}");

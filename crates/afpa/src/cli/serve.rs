@@ -228,8 +228,10 @@ impl Serve {
             .text("log", "access_format", "--log-format", running.log_format.as_deref())
             .text("log", "level", "--log-level", running.log_level.as_deref())
             .text("log", "format", "--message-format", running.message_format.as_deref());
-        // The application may have an answer for a name like a file's.
-        if running.fallback.is_none() && self.directory.is_some() {
+        // The application may have an answer for a name like a file's. A port alone would be read as a status.
+        let is_number = |to: &str| to.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = self.to.as_deref().is_some_and(is_number);
+        if running.fallback.is_none() && self.directory.is_some() && !is_number {
             settings.text("site", "fallback", "--to", self.to.as_deref());
         }
         // The short command does the common thing: the ports of the web.
