@@ -19,6 +19,8 @@ pub(crate) struct Facts<'d> {
     pub(crate) fallback: Option<String>,
     /// That of all its addresses, if they agree.
     pub(crate) scheme: Option<&'static str>,
+    /// The port of all its addresses, if they agree; `None` in it: those of the schemes.
+    pub(crate) port: Option<Option<u16>>,
     /// Its first name.
     pub(crate) name: Option<String>,
     /// Whether the limits of the site stand for `limit_req`.

@@ -32,9 +32,56 @@ impl Listen {
         self.plain.iter().chain(&self.tls)
     }
 
+    /// The port of all addresses, if they agree: `Some(None)` is 80, and 443 with TLS. Routers in front of a socket have those.
+    pub(crate) fn port(&self) -> Option<Option<u16>> {
+        let port = |address: &String| address.rsplit_once(':')?.1.parse::<u16>().ok();
+        let usual = |(address, own)| port(address).is_none_or(|port| port == own);
+        let plain = self.plain.iter().map(|address| (address, 80));
+        if plain.chain(self.tls.iter().map(|address| (address, 443))).all(usual) {
+            return Some(None);
+        }
+        let mut ports = self.all().map(port);
+        let first = ports.next()?;
+        (first.is_some() && ports.all(|port| port == first)).then_some(first)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.plain.is_empty() && self.tls.is_empty()
     }
+}
+
+/// The words that nginx takes behind an address, and beginnings of such words.
+const FLAGS: [&str; 11] = [
+    "default_server",
+    "default",
+    "ssl",
+    "http2",
+    "http3",
+    "quic",
+    "spdy",
+    "proxy_protocol",
+    "deferred",
+    "bind",
+    "reuseport",
+];
+const BEGINNINGS: [&str; 9] = [
+    "setfib=",
+    "fastopen=",
+    "backlog=",
+    "rcvbuf=",
+    "sndbuf=",
+    "accept_filter=",
+    "ipv6only=",
+    "so_keepalive=",
+    "multipath",
+];
+
+/// A word behind an address that nginx takes for none of its flags.
+fn stranger(line: &Directive) -> Option<&str> {
+    let is_flag = |word: &str| {
+        FLAGS.contains(&word) || BEGINNINGS.iter().any(|start| word.starts_with(start))
+    };
+    line.words.iter().skip(1).map(String::as_str).find(|word| !is_flag(word))
 }
 
 /// Reads the addresses of a server.
@@ -51,6 +98,11 @@ pub(crate) fn read(context: &Context<'_>, server: &Directive) -> Listen {
         .any(|one| one.is("real_ip_header") && one.word(0) == "proxy_protocol");
     for line in lines {
         let has = |flag: &str| line.words.iter().skip(1).any(|word| word == flag);
+        if let Some(stranger) = stranger(line).filter(|word| *word != "udp") {
+            let why =
+                format!("nginx takes no `{stranger}` here: is a semicolon missing before it?");
+            context.ledger.refused(line, why);
+        }
         if has("quic") || has("udp") {
             context.ledger.left(line, "AFPA speaks HTTP/3 at each address with TLS");
             continue;

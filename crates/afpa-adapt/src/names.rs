@@ -256,6 +256,17 @@ const TRANSLATED: &[&str] = &[
     "grpc_pass",
 ];
 
+/// Those that have a block.
+const BLOCKS: &[&str] =
+    &["http", "server", "location", "upstream", "map", "types", "if", "limit_except", "events"];
+
+/// Whether a block behind this directive is that of another one, because the semicolon between them is missing: nginx gives it
+/// none, or it is unknown here, and has the name of a block among its words.
+pub(crate) fn lacks_end(name: &str, words: &[String]) -> bool {
+    let is_block = |name: &str| BLOCKS.contains(&name);
+    !is_block(name) && (known(name) || decided(name) || words.iter().any(|word| is_block(word)))
+}
+
 /// Whether AFPA decides about it itself.
 pub(crate) fn decided(name: &str) -> bool {
     DECIDED.contains(&name)

@@ -158,6 +158,15 @@ fn target(facts: &Facts<'_>, url: &str, rest: Option<&str>) -> Result<String, St
     }
     let mut text = url.replace("${", "$").replace('}', "");
     let name = facts.name.as_deref().unwrap_or("{host}");
+    let port = facts.port.map(|port| port.map(|port| format!(":{port}")).unwrap_or_default());
+    if port.is_none() && ["$http_host", "$server_port"].iter().any(|one| text.contains(one)) {
+        return Err("AFPA's {host} has no port, and this server has several".to_owned());
+    }
+    // The Host of a request has the port of its URL, unless it is that of the scheme.
+    let authority = format!("{{host}}{}", port.as_deref().unwrap_or_default());
+    if let Some(number) = port.as_deref().and_then(|port| port.strip_prefix(':')) {
+        text = text.replace("$server_port", number);
+    }
     let known = [
         ("$is_args$args", "{query}"),
         ("$is_args$query_string", "{query}"),
@@ -166,7 +175,7 @@ fn target(facts: &Facts<'_>, url: &str, rest: Option<&str>) -> Result<String, St
         ("$request_uri", "{path}{query}"),
         ("$uri", "{path}"),
         ("$document_uri", "{path}"),
-        ("$http_host", "{host}"),
+        ("$http_host", &authority),
         ("$host", "{host}"),
         ("$server_name", name),
     ];

@@ -85,6 +85,7 @@ fn facts<'d>(
             (true, false) => Some("https"),
             _ => None,
         },
+        port: listen.port(),
         name: names.first.clone(),
         limited: is_limited(context, scope),
         unknown_client: unknown_client(scope),

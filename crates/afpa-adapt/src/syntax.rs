@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use crate::lexer::{Fault, Lexer, Token};
+use crate::names;
 use crate::standard;
 
 /// Files and their texts for the absolute path, or pattern (`*`, `?`, `[a-z]`), of an `include`, in the order of their
@@ -144,6 +145,9 @@ impl Parser<'_> {
         into: &mut Vec<Directive>,
     ) -> Result<(), SyntaxError> {
         let (words, has_block) = self.words(reading, &name, line)?;
+        if has_block && names::lacks_end(&name, &words) {
+            return Err(reading.fault(line, format!("`{name}` does not end"), "end it with ;"));
+        }
         self.next += 1;
         if self.next > MOST {
             return Err(reading.fault(line, "these are too many directives", "split the file"));

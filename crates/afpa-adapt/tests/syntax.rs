@@ -60,6 +60,10 @@ fn an_expression_with_braces_stands_in_quotes() {
 fn faults_have_a_file_a_line_and_a_remedy() {
     let cases = [
         ("server {\n listen 80\n}", 2, "`listen` does not end", ";"),
+        ("server {\n listen 80\n location / {}\n}", 2, "`listen` does not end", ";"),
+        ("http {\n worker_processes 1\n server {}\n}", 2, "`worker_processes` does not end", ";"),
+        ("server {\n more_set_headers a\n location / {}\n}", 2, "does not end", ";"),
+        ("root /a\nserver { listen 80; }", 1, "`root` does not end", ";"),
         ("server {\n return 200 \"a;\n}", 2, "does not end", "quote"),
         ("http {\n server {\n }", 1, "a block does not end", "}"),
         ("a;\n}", 2, "closes no block", "remove"),

@@ -164,7 +164,8 @@ pub struct Check {
 #[derive(Args, Debug)]
 #[command(after_help = ADAPT_EXAMPLES)]
 pub struct Adapt {
-    /// Configuration of nginx; files that it includes are read, too
+    /// Configuration of nginx; files that it includes are read, too. Or the output of `nginx -T`, which has them all; -: from
+    /// standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// New file for the translation [default: standard output]
