@@ -146,11 +146,21 @@ pub(crate) struct Sent {
     pub(crate) section: Vec<String>,
     /// `None`: nothing is said about it.
     pub(crate) host: Option<String>,
+    /// The name of the field that has the address of the client.
+    pub(crate) address: Option<String>,
+}
+
+/// Whether AFPA takes a field for the address of the client, which none of its own is then.
+fn may_name_client(name: &str) -> bool {
+    let others = ["x-forwarded", "x-original-", "x-rewrite-"];
+    let own = name.starts_with("x-") && !others.iter().any(|begin| name.starts_with(begin));
+    own || matches!(name, "remote-addr" | "client-ip" | "true-client-ip" | "cf-connecting-ip")
 }
 
 /// The fields of requests to servers.
 pub(crate) fn requests(context: &Context<'_>, scope: &Scope<'_>) -> Sent {
     let (mut set, mut remove, mut host) = (Vec::new(), Vec::new(), None);
+    let mut address = None;
     for directive in scope.all("proxy_set_header") {
         let (name, value) = (directive.word(0), directive.word(1));
         let lower = name.to_ascii_lowercase();
@@ -188,6 +198,9 @@ pub(crate) fn requests(context: &Context<'_>, scope: &Scope<'_>) -> Sent {
                 let _ = value;
                 context.ledger.left(directive, "AFPA writes this field itself");
             }
+            (field, "$remote_addr") if address.is_none() && may_name_client(field) => {
+                address = Some(name.to_owned());
+            }
             (_, "") => remove.push(name.to_owned()),
             (_, value) if unfit(&lower, value).is_none() => {
                 set.push((name.to_owned(), value.to_owned()));
@@ -219,5 +232,5 @@ pub(crate) fn requests(context: &Context<'_>, scope: &Scope<'_>) -> Sent {
     if !remove.is_empty() {
         section.push(texts("request_remove", &remove));
     }
-    Sent { section, host }
+    Sent { section, host, address }
 }

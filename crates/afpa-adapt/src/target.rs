@@ -49,7 +49,7 @@ pub(crate) fn servers(
     target: &Target<'_>,
 ) -> Result<(String, Vec<String>), String> {
     let sent = headers::requests(context, scope);
-    let to = reached(context, scope, pass, target, sent.host)?;
+    let to = reached(context, scope, pass, target, (sent.host, sent.address))?;
     Ok((to, sent.section))
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn asked(
     if target.path.is_some_and(|path| !own(&path)) {
         return Err("AFPA's question has no such path".to_owned());
     }
-    let to = reached(context, scope, pass, &target, host.or(Some(String::new())))?;
+    let to = reached(context, scope, pass, &target, (host.or(Some(String::new())), None))?;
     Ok((to, target.path.map(str::to_owned)))
 }
 
@@ -77,19 +77,23 @@ pub(crate) fn mirrored(
     target: &Target<'_>,
     host: Option<String>,
 ) -> Result<String, String> {
-    reached(context, scope, pass, target, host.or(Some(String::new())))
+    reached(context, scope, pass, target, (host.or(Some(String::new())), None))
 }
 
 /// The servers of a URL, with all settings that a scope has for them. `host`: that which they are asked for; empty: that
-/// of the URL, where nothing depends on it.
+/// of the URL, where nothing depends on it. `address`: the field that has the address of the client.
 fn reached(
     context: &Context<'_>,
     scope: &Scope<'_>,
     pass: &Directive,
     target: &Target<'_>,
-    host: Option<String>,
+    (host, address): (Option<String>, Option<String>),
 ) -> Result<String, String> {
     let mut settings = Settings::new();
+    if let Some(name) = address {
+        let line = format!("client_address = {}", quoted(&name));
+        settings.entry("request").or_default().push(line);
+    }
     let is_upstream = context.upstreams.contains_key(target.host);
     let is_said = host.is_some();
     let host = match host.as_deref().filter(|host| !host.is_empty()) {

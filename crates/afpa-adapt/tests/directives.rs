@@ -60,10 +60,60 @@ fn fallbacks() {
 }
 
 #[test]
+fn the_field_with_the_address_of_the_client_is_kept() {
+    let place = |lines: &str| format!("location / {{ proxy_pass http://up; {lines} }}");
+    let real = "proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr;";
+    becomes(&place(real), &["client_address = \"X-Real-IP\""], None);
+    let two = format!("{real} proxy_set_header X-Client $remote_addr;");
+    becomes(&place(&two), &["client_address = \"X-Real-IP\""], Some(Kind::Left));
+    let other = "proxy_set_header Host $host; proxy_set_header X-Original-IP $remote_addr;";
+    becomes(&place(other), &[], Some(Kind::Left));
+}
+
+/// The Host of a request has the port of its URL, which `{host}` has not.
+#[test]
+fn the_port_of_a_host_is_that_of_the_address() {
+    for (listen, url, expected) in [
+        ("listen 8080;", "http://$http_host/b", Some("http://{host}:8080/b")),
+        ("listen 8080;", "$scheme://$host:$server_port/b", Some("http://{host}:8080/b")),
+        ("listen 8443 ssl;", "https://$http_host$uri", Some("https://{host}:8443{path}")),
+        ("listen 80; listen [::]:80;", "http://$http_host/b", Some("http://{host}/b")),
+        ("listen 80; listen 443 ssl;", "https://$http_host/b", Some("https://{host}/b")),
+        ("listen 80; listen 8080;", "http://$http_host/b", None),
+        ("listen 80; listen 8080;", "http://$host/b", Some("http://{host}/b")),
+        ("listen unix:/run/a;", "http://$http_host/b", Some("http://{host}/b")),
+    ] {
+        let done = run(&format!(
+            "http {{ server {{ {listen} root /srv; location /a {{ return 301 {url}; }} }} }}"
+        ));
+        let line = expected.map(|url| format!("redirect = \"{url}\""));
+        let line = line.unwrap_or_else(|| "status = 501".to_owned());
+        assert!(done.toml.lines().any(|one| one == line), "{listen} {url}: {}", done.toml);
+    }
+}
+
+#[test]
+fn a_word_that_listen_does_not_know_is_told() {
+    for (text, told) in [
+        ("listen 80\nroot /srv;", true),
+        ("listen 443 ssl http2 reuseport backlog=4 so_keepalive=on; root /srv;", false),
+    ] {
+        let done = run(&format!("http {{ server {{ {text} }} }}"));
+        let notes = done.notes.iter().map(ToString::to_string);
+        assert_eq!(
+            notes.filter(|note| note.contains("semicolon")).count(),
+            usize::from(told),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn redirects_and_answers() {
     let url = "redirect = \"https://{host}{path}{query}\"";
     becomes("return 301 https://$host$request_uri;", &[url, "redirect_status = \"301\""], None);
     becomes("return 308 https://$host$request_uri;", &[url], None);
+    becomes("return 308 https://$http_host$request_uri;", &[url], None);
     becomes("rewrite ^ https://$host$request_uri? permanent;", &[url], None);
     becomes("rewrite ^/(.*)$ https://$host/$1 permanent;", &[url], None);
     becomes(

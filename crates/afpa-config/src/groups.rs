@@ -231,6 +231,7 @@ fn read_request(mut s: Section<'_, '_>, settings: &mut exchange::Settings) {
         x_forwarded: s.choice("x_forwarded", default.x_forwarded),
         upgrades: s.texts("upgrades", "protocols", default.upgrades, rules::upgrade),
         client_subject: s.text_or("client_subject", "field name", "none", rules::added_field),
+        client_address: s.text_or("client_address", "field name", "none", rules::address_field),
         early_data: s.flag("early_data", default.early_data),
     };
 }

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use afpa_http::syntax::is_token;
 pub(crate) use conditions::{condition, method, parameter, path_pattern, pattern, site_host};
 pub(crate) use fields::{
-    Statuses, added_answer_field, error_statuses, id_field, origin, page_path, removed_field,
-    removed_request_field, request_field, set_field, statuses,
+    Statuses, added_answer_field, address_field, error_statuses, id_field, origin, page_path,
+    removed_field, removed_request_field, request_field, set_field, statuses,
 };
 pub(crate) use routing::{
     any, check_path, destination, directory, fallback, file_extension, group_name, host_pattern,

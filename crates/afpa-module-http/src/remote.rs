@@ -163,7 +163,10 @@ pub(crate) fn prepare(
     }
     let (client, origin) = match site {
         Some(site) => site.client_of(request, asker.client),
-        None => (asker.client, Origin { client: asker.client, ..Origin::default() }),
+        None => {
+            let client = asker.client;
+            (client, Origin { client, first: client, ..Origin::default() })
+        }
     };
     let subject = site.zip(asker.tls).and_then(|(site, tls)| site.subject(tls));
     let is_early = asker.tls.is_some_and(|tls| tls.is_early)

@@ -87,11 +87,11 @@ pub(crate) fn client_of(
 ) -> (Option<IpAddr>, Origin<'static>) {
     let Some(peer) = peer else { return (None, Origin::default()) };
     let trusted = contains(forwarded_from, peer);
-    let origin = Origin { client: Some(peer), trusted, ..Origin::default() };
+    let origin = Origin { client: Some(peer), first: Some(peer), trusted, ..Origin::default() };
     if !trusted {
         return (Some(peer), origin);
     }
     let lines = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("x-forwarded-for"));
     let client = forwarded::client(lines.map(|(_, value)| value), peer, forwarded_from);
-    (Some(client), origin)
+    (Some(client), Origin { first: Some(client), ..origin })
 }

@@ -42,7 +42,7 @@ impl MayTrail {
         let lines = request.fields().map(|(name, value)| (name.as_bytes(), value));
         let passes = |name: &[u8]| {
             // Programs of CGI read `_` as `-`.
-            !name.contains(&b'_') && !policy.is_subject(name) && !nominated.contains(name)
+            !name.contains(&b'_') && !policy.tells(name) && !nominated.contains(name)
         };
         Self { named: named(lines, passes), ..Self::default() }
     }

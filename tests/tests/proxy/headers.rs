@@ -518,3 +518,31 @@ fn the_page_about_fields_has_a_configuration_that_does_what_it_says() {
     assert!(api.contains("cors         https://app.example.org, https://*.example.net"), "{api}");
     assert!(api.contains("kernel       never answers: fields"), "{api}");
 }
+
+#[test]
+fn servers_get_the_address_of_the_client_in_the_field_that_they_read() {
+    let (app, _) = app();
+    let server = Server::start("/", |launch| {
+        launch.written(|listen| {
+            format!(
+                "http2.cleartext = true\n[[server_group]]\nname = \"app\"\nservers = [\"{}\"]\n\
+                 [server_group.request]\nclient_address = \"X-Real-IP\"\n\
+                 [[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\nforwarded_from = [\"127.0.0.0/8\"]\n",
+                app.to()
+            )
+        });
+    });
+    let mut both = Both::to(&server);
+    let cases = [
+        ("/a/200", &[("x-real-ip", "192.0.2.66"), ("x_real_ip", "192.0.2.67")][..], "127.0.0.1"),
+        ("/b/200", &[("x-forwarded-for", "192.0.2.66, 192.0.2.7")], "192.0.2.7"),
+    ];
+    for (target, lines, address) in cases {
+        for response in both.ask("GET", target, lines) {
+            let head = response.text().to_ascii_lowercase();
+            let own = head.lines().filter(|line| line.replace('_', "-").starts_with("x-real-ip"));
+            let expected = format!("x-real-ip: {address}");
+            assert_eq!(own.collect::<Vec<_>>(), [expected.as_str()], "{target}: {head}");
+        }
+    }
+}

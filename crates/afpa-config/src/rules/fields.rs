@@ -138,7 +138,8 @@ pub(crate) fn request_field(name: &str, value: &str) -> Result<Pair, Unfit> {
     request_name(name)?;
     if value.contains('$') {
         let cause = format!("the value of {name} has a \"$\": there are no variables here");
-        let remedy = "X-Forwarded-For, -Host and -Proto are sent already; see [[server_group]]";
+        let remedy = "X-Forwarded-For, -Host and -Proto are sent already; for X-Real-IP write client_address = \"X-Real-IP\" under \
+                      [server_group.request]";
         return Err(Unfit::new(cause, remedy));
     }
     valued(name, value)
@@ -201,6 +202,17 @@ pub(crate) fn id_field(name: &str) -> Result<String, Unfit> {
     if name.len() > LONGEST_FIELD {
         let cause = format!("{name} has more than {LONGEST_FIELD} letters");
         return Err(Unfit::new(cause, "choose a shorter name, such as \"X-Request-Id\""));
+    }
+    Ok(name.to_owned())
+}
+
+/// The name of the field that tells servers the address of the client.
+pub(crate) fn address_field(name: &str) -> Result<String, Unfit> {
+    request_field(name, "-")?;
+    let lower = name.to_ascii_lowercase();
+    if MEANT.iter().any(|begin| lower.starts_with(begin)) {
+        let cause = format!("{name} has another meaning");
+        return Err(Unfit::new(cause, "write for example \"X-Real-IP\""));
     }
     Ok(name.to_owned())
 }

@@ -51,7 +51,7 @@ pub(crate) fn job(
     let site = site.and_then(|site| global.sites.get(site.0 as usize));
     let (client, origin) = match site {
         Some(site) => site.client_of(request, peer),
-        None => (peer, Origin { client: peer, ..Origin::default() }),
+        None => (peer, Origin { client: peer, first: peer, ..Origin::default() }),
     };
     let origin = Origin { secure: asked.tls.is_some(), ..origin };
     // The server believes these fields, whatever the group gets with other requests. Via ends the ring of a server that

@@ -60,7 +60,7 @@ fn mirror(
     };
     let (client, origin) = match site {
         Some(site) => site.client_of(request, peer),
-        None => (peer, Origin { client: peer, ..Origin::default() }),
+        None => (peer, Origin { client: peer, first: peer, ..Origin::default() }),
     };
     let subject = site.zip(asker.tls).and_then(|(site, tls)| site.subject(tls));
     let origin = Origin { secure: asked.tls.is_some(), subject, is_early, ..origin };

@@ -29,8 +29,10 @@ const ROUNDS: usize = 8;
 /// The origin of a request, for the fields that tell servers of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
-    /// The client's address; none for one on a unix socket.
+    /// The address of the peer; none for one on a unix socket.
     pub client: Option<IpAddr>,
+    /// The address of the client, as the routers in front name it that are believed.
+    pub first: Option<IpAddr>,
     /// Whether the client is a trusted router in front, whose fields about its own clients are believed.
     pub trusted: bool,
     /// Whether its connection is one of TLS.
@@ -354,7 +356,7 @@ fn put_fields(
     origin: Origin,
     out: &mut Vec<u8>,
 ) {
-    let fields = request.fields().filter(|(name, _)| !policy.is_subject(name.as_bytes()));
+    let fields = request.fields().filter(|(name, _)| !policy.tells(name.as_bytes()));
     for (name, value) in fields {
         let name = name.as_bytes();
         let passes = match fields::kind(name) {
@@ -421,6 +423,12 @@ fn put_marks(request: &Request<'_, '_>, policy: &RequestPolicy, origin: Origin, 
     }
     if let (Some(name), Some(subject)) = (&policy.client_subject, origin.subject) {
         put(out, name.as_bytes(), subject.as_bytes());
+    }
+    if let (Some(name), Some(client)) = (&policy.client_address, origin.first) {
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        put_address(client, out);
+        out.extend_from_slice(b"\r\n");
     }
     if policy.via {
         let version = request.version.name();

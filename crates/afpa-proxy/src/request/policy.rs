@@ -22,6 +22,8 @@ pub struct RequestPolicy {
     pub upgrades: Vec<String>,
     /// The name of a field with the subject of the client's certificate. A client's own field of this name is removed.
     pub client_subject: Option<String>,
+    /// The name of a field with the client's address, as the site knows it. A client's own field of this name is removed.
+    pub client_address: Option<String>,
     /// Servers understand `Early-Data` (RFC 8470), so that they may be asked while the handshake of the client goes on.
     pub early_data: bool,
 }
@@ -75,15 +77,17 @@ impl Default for RequestPolicy {
             x_forwarded: Mark::Replace,
             upgrades: vec!["websocket".into()],
             client_subject: None,
+            client_address: None,
             early_data: false,
         }
     }
 }
 
 impl RequestPolicy {
-    /// Whether servers could take a field for the one with the client's subject.
-    pub(crate) fn is_subject(&self, name: &[u8]) -> bool {
-        self.client_subject.as_deref().is_some_and(|own| is_alike(name, own.as_bytes()))
+    /// Whether servers could take a field for one of those in which AFPA tells of the client.
+    pub(crate) fn tells(&self, name: &[u8]) -> bool {
+        let own = [&self.client_subject, &self.client_address];
+        own.into_iter().flatten().any(|own| is_alike(name, own.as_bytes()))
     }
 
     /// Whether a client's field reaches the server under a name by which routers in front describe requests. An answer
@@ -122,7 +126,7 @@ impl RequestPolicy {
             | Kind::Te
             | Kind::MaxForwards
             | Kind::EarlyData => true,
-            _ => self.is_subject(name),
+            _ => self.tells(name),
         }
     }
 

@@ -5,6 +5,7 @@ use super::*;
 
 const CLIENT: Origin = Origin {
     client: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
+    first: Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
     trusted: false,
     secure: false,
     subject: None,
@@ -351,6 +352,37 @@ fn the_subject_of_a_client_is_told_and_nobody_else_can_tell_one() {
         let without = rewrite(&input, &policy, CLIENT).unwrap();
         assert!(!without.contains("CN=a"), "{without}");
     }
+}
+
+#[test]
+fn the_address_of_a_client_is_told_under_the_name_that_servers_want() {
+    let named = |name: &str| RequestPolicy {
+        client_address: Some(name.into()),
+        ..RequestPolicy::default()
+    };
+    let input = "GET / HTTP/1.1\r\nHost: h\r\nX-Real-IP: 6.6.6.6\r\nX_Real_IP: 6.6.6.7\r\n\
+        x-client: 6.6.6.8\r\nX-Forwarded-For: 192.0.2.9\r\n\r\n";
+    let trusted = Origin { trusted: true, first: Some([192, 0, 2, 9].into()), ..CLIENT };
+    for (name, origin, address) in [
+        ("X-Real-IP", CLIENT, "192.0.2.7"),
+        ("X-Real-IP", trusted, "192.0.2.9"),
+        ("X-Client", CLIENT, "192.0.2.7"),
+        ("X-Client", trusted, "192.0.2.9"),
+    ] {
+        for x_forwarded in [Mark::Replace, Mark::Keep, Mark::Append, Mark::Remove] {
+            let policy = RequestPolicy { x_forwarded, ..named(name) };
+            let told = rewrite(input, &policy, origin).expect("it is passed on");
+            let own = told.lines().filter(|line| {
+                let own = line.split(':').next().unwrap_or_default();
+                own.replace('_', "-").eq_ignore_ascii_case(name)
+            });
+            let expected = format!("{name}: {address}");
+            assert_eq!(own.collect::<Vec<_>>(), [expected], "{x_forwarded:?}: {told}");
+        }
+    }
+    let unknown = Origin { client: None, first: None, ..CLIENT };
+    let told = rewrite(input, &named("X-Client"), unknown).expect("it is passed on");
+    assert!(!told.to_ascii_lowercase().contains("x-client"), "{told}");
 }
 
 /// J2 of docs/rules: a server may read one name for another.
