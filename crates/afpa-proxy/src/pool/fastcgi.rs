@@ -7,15 +7,21 @@
 //! A process of PHP waits behind its answer for the end of the connection, before it takes the next request (`fcgi_close` of PHP).
 //! So a unix socket that is not kept ends as soon as the record has come that ends the request, and not when the client has its
 //! answer: that wakes the process together with the read, which makes room in its socket, and other clients get it sooner.
-//! Over TCP the end would come first from here, and leave a port that rests (docs/rules/upstream.md, U2).
+//! Over TCP the end would come first from here, and leave a port that rests (docs/rules/upstream.md, U2): there it follows at once
+//! when the process has ended its direction ([`end_with_server`]).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use afpa_fastcgi::{Fault, RequestWriter, ResponseReader};
+use tokio::time::timeout;
 
+use super::CLOSING_MS;
 use super::socket::ServerSocket;
 
 /// Such a connection.
@@ -78,6 +84,30 @@ const MOST_UNSENT: usize = 64 * 1024;
 
 /// Receptions in one go of which nothing comes for the response: other connections of the core wait meanwhile.
 const MOST_VAIN: u32 = 8;
+
+/// Closes a connection that carries no more requests as soon as its server has ended it: a process of PHP then waits for that,
+/// and takes no other request. It is one of `ending` until then, or for as long as other connections are left to their servers.
+pub(super) fn end_with_server(mut stream: Box<FastCgiStream>, ending: Rc<Cell<usize>>) {
+    ending.set(ending.get() + 1);
+    let one = Ending(ending);
+    tokio::task::spawn_local(async move {
+        let end = poll_fn(|cx| stream.below.poll_read(cx, &mut [0; 1]));
+        if timeout(Duration::from_millis(CLOSING_MS), end).await.is_err() {
+            stream.reset_at_end();
+        }
+        drop(stream);
+        drop(one);
+    });
+}
+
+/// One of the connections that are awaited.
+struct Ending(Rc<Cell<usize>>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}
 
 impl FastCgiStream {
     /// A new connection, for its first request.

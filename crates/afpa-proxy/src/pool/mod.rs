@@ -20,6 +20,7 @@ mod tls;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use afpa_ring::CoreRing;
 use foldhash::fast::RandomState;
@@ -46,6 +47,8 @@ pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
     idle: RefCell<HashMap<u64, IdleList, RandomState>>,
     closing: RefCell<VecDeque<Closing>>,
+    /// How many connections of FastCGI are awaited whose server will end them.
+    ending: Rc<Cell<usize>>,
     /// Connections of HTTP/2, whether or not they are in use.
     pub(crate) http2: Http2Servers,
     /// Makes connections for this core.
@@ -96,6 +99,7 @@ impl Pool {
         Self {
             idle: RefCell::default(),
             closing: RefCell::default(),
+            ending: Rc::default(),
             http2: Http2Servers::default(),
             connector: Connector::new(ring),
             buffers: Buffers::default(),
@@ -145,6 +149,13 @@ impl Pool {
     pub fn leave_to_server(&self, mut stream: ServerStream, now_ms: u64) {
         if !stream.is_silent() {
             return;
+        }
+        // No process of PHP may wait for the next look at the list.
+        if let ServerStream::FastCgi(stream) = stream {
+            return match self.ending.get() < MOST_CLOSING {
+                true => fastcgi::end_with_server(stream, Rc::clone(&self.ending)),
+                false => stream.reset_at_end(),
+            };
         }
         let mut closing = self.closing.borrow_mut();
         for _ in 0..LOOKED_AT {
@@ -229,7 +240,7 @@ impl Pool {
     /// How many connections are idle, and how many wait for their server to close them.
     pub fn waiting(&self) -> (usize, usize) {
         let idle = self.idle.borrow().values().map(IdleList::len).sum();
-        (idle, self.closing.borrow().len())
+        (idle, self.closing.borrow().len() + self.ending.get())
     }
 
     /// How many connections carry a request.

@@ -315,6 +315,28 @@ async fn a_server_closes_first_where_it_can() {
     assert!(is_reset(&mut far), "no port rests for that");
 }
 
+/// Nobody looks at the list meanwhile.
+#[tokio::test]
+async fn a_process_of_php_by_tcp_is_let_go_as_soon_as_it_has_ended() {
+    let ends = async {
+        let (pool, app) = (Pool::default(), Wants::default());
+        let (near, mut far) = tcp_pair(&pool, &app).await;
+        let ServerStream::Plain(socket) = near else { unreachable!("it is plain") };
+        let stream = FastCgiStream::new(socket, "php", FastCgiTerms::default());
+        pool.leave_to_server(ServerStream::FastCgi(Box::new(stream)), 0);
+        look().await;
+        assert_eq!(pool.waiting(), (0, 1));
+        far.shutdown(std::net::Shutdown::Write).expect("its direction ends");
+        while pool.waiting().1 > 0 {
+            look().await;
+        }
+        assert_eq!(far.read(&mut [0]).expect("the end"), 0);
+    };
+    let all = tokio::task::LocalSet::new();
+    let ended = tokio::time::timeout(Duration::from_secs(60), all.run_until(ends));
+    ended.await.expect("its end is enough");
+}
+
 #[tokio::test]
 async fn one_connection_that_was_closed_brings_only_old_ones_under_suspicion() {
     let (pool, app) = (Pool::default(), Wants::default());
