@@ -21,7 +21,6 @@ use std::time::Duration;
 use afpa_fastcgi::{Fault, RequestWriter, ResponseReader};
 use tokio::time::timeout;
 
-use super::CLOSING_MS;
 use super::socket::ServerSocket;
 
 /// Such a connection.
@@ -86,13 +85,17 @@ const MOST_UNSENT: usize = 64 * 1024;
 const MOST_VAIN: u32 = 8;
 
 /// Closes a connection that carries no more requests as soon as its server has ended it: a process of PHP then waits for that,
-/// and takes no other request. It is one of `ending` until then, or for as long as other connections are left to their servers.
-pub(super) fn end_with_server(mut stream: Box<FastCgiStream>, ending: Rc<Cell<usize>>) {
+/// and takes no other request. It is one of `ending` until then, or until `patience` is over.
+pub(super) fn end_with_server(
+    mut stream: Box<FastCgiStream>,
+    ending: Rc<Cell<usize>>,
+    patience: Duration,
+) {
     ending.set(ending.get() + 1);
     let one = Ending(ending);
     tokio::task::spawn_local(async move {
         let end = poll_fn(|cx| stream.below.poll_read(cx, &mut [0; 1]));
-        if timeout(Duration::from_millis(CLOSING_MS), end).await.is_err() {
+        if timeout(patience, end).await.is_err() {
             stream.reset_at_end();
         }
         drop(stream);

@@ -21,6 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use afpa_ring::CoreRing;
 use foldhash::fast::RandomState;
@@ -152,8 +153,9 @@ impl Pool {
         }
         // No process of PHP may wait for the next look at the list.
         if let ServerStream::FastCgi(stream) = stream {
+            let patience = Duration::from_millis(CLOSING_MS);
             return match self.ending.get() < MOST_CLOSING {
-                true => fastcgi::end_with_server(stream, Rc::clone(&self.ending)),
+                true => fastcgi::end_with_server(stream, Rc::clone(&self.ending), patience),
                 false => stream.reset_at_end(),
             };
         }
