@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod explain;
 mod fleet;
 mod fleet_configuration;
+mod output;
 pub mod pause;
 mod probe;
 pub mod route;
@@ -18,6 +19,9 @@ use std::time::{Duration, Instant};
 use afpa_fast_path::expectation;
 use afpa_police::{NotAPrefix, Prefix};
 use anyhow::{Context as _, bail};
+
+pub use output::print;
+use output::write;
 
 use crate::cli::{
     self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Fleet, FleetOrder, Health, Man,
@@ -288,24 +292,12 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
     each.collect::<Vec<_>>().join("\n")
 }
 
-/// Prints a text that ends with its line.
-///
-/// # Errors
-/// As [`write`].
-pub fn print(text: &str) -> anyhow::Result<()> {
-    write(text.as_bytes())
-}
-
 /// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     afpa_say::error(&words(error));
     let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage)
         || error.is::<control::NotAUrl>();
     ExitCode::from(if usage { 2 } else { 1 })
-}
-
-fn write(bytes: &[u8]) -> anyhow::Result<()> {
-    afpa_say::result(bytes).context("cannot write to standard output")
 }
 
 fn target(options: &cli::Target) -> Target {
