@@ -9,7 +9,7 @@ use crate::bucket::Pace;
 use crate::classes::Classes;
 use crate::kernel::Enforced;
 use crate::limits::Limits;
-use crate::orders::Lists;
+use crate::lists::Lists;
 use crate::rules::Rules;
 use crate::table::{Masks, Share};
 

@@ -1,22 +1,10 @@
 //! Orders of the operator to a running process: `afpa deny`.
 
-use std::collections::BTreeSet;
-
 use thiserror::Error;
 
-use crate::classes::Classes;
-use crate::limits::Limits;
-use crate::police::{Police, PoliceSettings};
+use crate::police::Police;
 use crate::prefix::{NotAPrefix, Prefix};
 use crate::rules::{Rule, Rules};
-
-/// The configuration, and the orders given since.
-#[derive(Debug, Default)]
-pub(crate) struct Lists {
-    configured: PoliceSettings,
-    /// Denied by order. A reload keeps them.
-    ordered: BTreeSet<Prefix>,
-}
 
 /// The origin of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,25 +51,6 @@ pub enum OrderRefused {
 
 /// Prefixes that can be denied by order.
 const MOST_ORDERS: usize = 100_000;
-
-impl Lists {
-    pub(crate) fn configure(&mut self, settings: &PoliceSettings) {
-        self.configured = settings.clone();
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        self.configured.limits
-    }
-
-    pub(crate) fn classes(&self) -> Classes {
-        Classes::new(&self.configured.classes)
-    }
-
-    pub(crate) fn rules(&self) -> Rules {
-        let PoliceSettings { allow, deny, .. } = &self.configured;
-        Rules::of(allow.iter().copied(), deny.iter().chain(&self.ordered).copied())
-    }
-}
 
 impl Police {
     /// Denies a prefix from now on, until [`undeny`](Self::undeny) or the end of the process.

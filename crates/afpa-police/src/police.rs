@@ -9,27 +9,11 @@ use afpa_abi::POLICE_CLASSES;
 use arc_swap::ArcSwap;
 
 use crate::bucket::ticks;
-use crate::classes::Class;
 use crate::current::Current;
 use crate::kernel::{PoliceKernel, PrefixKernel};
-use crate::limits::Limits;
-use crate::orders::Lists;
-use crate::prefix::Prefix;
+use crate::lists::{Lists, PoliceSettings};
 use crate::rules::Rule;
 use crate::table::{Share, What, hash, locate, refused_of, take, words_of_table};
-
-/// The configuration of the police.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PoliceSettings {
-    /// Clients that are never refused.
-    pub allow: Vec<Prefix>,
-    /// Clients that are refused.
-    pub deny: Vec<Prefix>,
-    /// How often clients may come.
-    pub limits: Limits,
-    /// The classes of clients, each with its share of the connections of all clients.
-    pub classes: Vec<Class>,
-}
 
 /// Why a client is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-netlab", "cli/inject.rs", 4),
     ("afpa-netlab", "congestion.rs", 3),
     ("afpa-netlab", "load/exchange.rs", 6),
-    ("afpa-police", "current.rs", 3),
     ("afpa-proxy", "exchange/mod.rs", 3),
     ("afpa-proxy", "pool/http2/mod.rs", 5),
     ("afpa-proxy", "request/mod.rs", 3),
