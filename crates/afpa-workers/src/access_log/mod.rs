@@ -15,6 +15,7 @@ mod chosen;
 mod format;
 mod output;
 mod packed;
+mod shared;
 mod sink;
 mod sinks;
 mod writer;
@@ -23,7 +24,7 @@ mod writer;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +34,7 @@ use anyhow::Context as _;
 use afpa_config::{AccessTarget, Log, LogField};
 
 pub use packed::{Unpacked, UnpackedExchange, UnpackedSpan, UnpackedTls, unpack};
+pub use shared::Counts;
 use sink::BUFFER_SIZE;
 pub use sink::{Sink, Takes};
 pub use sinks::{Recorder, Sinks};
@@ -40,6 +42,7 @@ pub use writer::Message;
 
 use format::Formatter;
 use output::Output;
+use shared::Orders;
 use writer::Writer;
 
 /// The handle of the log thread. Dropping it writes what has been handed over, and ends the thread.
@@ -53,29 +56,11 @@ pub struct AccessLog {
 /// How long the end of a log waits for its last lines. A disk or a reader may never take them.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Counts of records by their outcome.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Written.
-    pub written: AtomicU64,
-    /// Dropped by a worker, because the writer was behind.
-    pub overrun: AtomicU64,
-    /// Lost by the writer, because writing failed.
-    pub failed: AtomicU64,
-}
-
 #[derive(Debug)]
 struct Thread {
     orders: Arc<Orders>,
     messages: SyncSender<Message>,
     join: JoinHandle<()>,
-}
-
-/// Orders for the log thread. They are flags, because the queue of messages may be full.
-#[derive(Debug, Default)]
-struct Orders {
-    reopen: AtomicBool,
-    stop: AtomicBool,
 }
 
 impl AccessLog {

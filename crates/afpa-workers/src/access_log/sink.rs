@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use afpa_module_http::{AccessRecord, AccessSink};
 
-use super::Counts;
 use super::packed::{LARGEST, pack};
+use super::shared::Counts;
 use super::writer::Message;
 
 /// Bytes of a buffer: some hundred records, so that the cost of waking the log thread for each is small.

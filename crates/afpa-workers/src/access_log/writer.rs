@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::format::Formatter;
 use super::output::Output;
 use super::packed::unpack;
-use super::{Counts, Orders};
+use super::shared::{Counts, Orders};
 
 /// Bytes that are gathered for one write, if so many are there at once.
 const WRITE_SIZE: usize = 256 * 1024;
