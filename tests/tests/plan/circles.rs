@@ -16,8 +16,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-attach", "gather/ask.rs", 7),
     ("afpa-cache", "cache.rs", 6),
     ("afpa-cache", "policy/auto.rs", 4),
-    ("afpa-cache", "root/mod.rs", 3),
-    ("afpa-cache", "watch/hub.rs", 3),
     ("afpa-config", "filters.rs", 8),
     ("afpa-generator", "generators/h2load.rs", 5),
     ("afpa-generator", "workload/fixed.rs", 4),
