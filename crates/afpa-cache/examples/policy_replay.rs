@@ -16,7 +16,8 @@ use std::io::{self, BufRead, BufReader};
 use std::process::ExitCode;
 
 use afpa_cache::PolicyKind;
-use afpa_cache::policy::replay::{Request, compare, line, replay_auto, table};
+use afpa_cache::policy::auto::replay_auto;
+use afpa_cache::policy::replay::{Request, compare, line, table};
 
 /// Requests between two judgements of `auto`.
 const PERIOD: usize = 10_000;

@@ -22,6 +22,7 @@ mod chooser;
 mod dependencies;
 mod fill;
 mod key;
+mod labelled;
 mod labels;
 mod mailbox;
 mod object;

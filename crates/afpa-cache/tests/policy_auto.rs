@@ -4,8 +4,8 @@
 mod traces;
 
 use afpa_cache::PolicyKind;
-use afpa_cache::policy::auto::Change;
-use afpa_cache::policy::replay::{ReplayResult, Request, compare, line, replay_auto, table};
+use afpa_cache::policy::auto::{Change, replay_auto};
+use afpa_cache::policy::replay::{ReplayResult, Request, compare, line, table};
 
 use traces::{Random, Zipf, news, specweb96, unit};
 

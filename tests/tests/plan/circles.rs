@@ -14,8 +14,6 @@ use super::imports::{Import, Module, target};
 const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-architectures", "concurrency.rs", 6),
     ("afpa-attach", "gather/ask.rs", 7),
-    ("afpa-cache", "cache.rs", 6),
-    ("afpa-cache", "policy/auto.rs", 4),
     ("afpa-config", "filters.rs", 8),
     ("afpa-generator", "generators/h2load.rs", 5),
     ("afpa-generator", "workload/fixed.rs", 4),

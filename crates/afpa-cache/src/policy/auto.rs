@@ -2,7 +2,7 @@
 
 use super::identity::ByPlace;
 use super::judge::Judge;
-use super::replay::Request;
+use super::replay::{Replay, ReplayResult, Request};
 use super::s3_fifo::counted;
 use super::trace::{Recorder, Trace};
 use super::{Family, Hint, Keep, Newcomer, ObjectId, Policy, PolicyKind};
@@ -169,6 +169,30 @@ impl Policy for Auto {
             former.check_invariants();
         }
     }
+}
+
+/// As [`replay`](super::replay::replay), with `first` until [`Judge`], asked after each `period` requests, finds a better
+/// policy. Gives the changes, too, each with the number of requests before it.
+pub fn replay_auto(
+    first: PolicyKind,
+    capacity: u64,
+    trace: &[Request],
+    period: usize,
+) -> (ReplayResult, Vec<(usize, Change)>) {
+    let mut changes = Vec::new();
+    let (auto, mut judge) = Auto::with_judge(first, capacity, 0);
+    let mut replay = Replay::new(auto, capacity);
+    for (number, request) in (1..).zip(trace) {
+        replay.serve(request);
+        if number % period.max(1) == 0 {
+            judge.observe(&replay.policy.take_trace(Vec::new()));
+            if let Some(change) = judge.decide() {
+                replay.policy.switch(change.to);
+                changes.push((number, change));
+            }
+        }
+    }
+    (replay.result(), changes)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use hashbrown::HashMap;
 
-use super::auto::{Auto, Change};
 use super::identity::{ByPlace, Identities};
 use super::{Family, Hint, Newcomer, ObjectId, Policy, PolicyKind};
 
@@ -160,30 +159,6 @@ pub fn compare(
     trace: &[Request],
 ) -> [(PolicyKind, ReplayResult); PolicyKind::ALL.len()] {
     PolicyKind::ALL.map(|kind| (kind, replay(kind.build(), capacity, trace)))
-}
-
-/// As [`replay`], with `first` until [`Judge`](super::Judge), asked after each `period` requests, finds a better
-/// policy. Gives the changes, too, each with the number of requests before it.
-pub fn replay_auto(
-    first: PolicyKind,
-    capacity: u64,
-    trace: &[Request],
-    period: usize,
-) -> (ReplayResult, Vec<(usize, Change)>) {
-    let mut changes = Vec::new();
-    let (auto, mut judge) = Auto::with_judge(first, capacity, 0);
-    let mut replay = Replay::new(auto, capacity);
-    for (number, request) in (1..).zip(trace) {
-        replay.serve(request);
-        if number % period.max(1) == 0 {
-            judge.observe(&replay.policy.take_trace(Vec::new()));
-            if let Some(change) = judge.decide() {
-                replay.policy.switch(change.to);
-                changes.push((number, change));
-            }
-        }
-    }
-    (replay.result(), changes)
 }
 
 /// Formats results, one line each.

@@ -1,7 +1,9 @@
 use std::time::Instant;
 
 use super::*;
-use crate::object::Payload;
+use crate::labels::{Label, REMEMBERED};
+use crate::object::{Payload, Payloads};
+use crate::policy::{Family, Hint};
 use crate::settings::CacheSettings;
 use crate::view::Lookup;
 
