@@ -1,8 +1,8 @@
 //! DATA, and the windows of both directions (RFC 9113 sections 5.2, 6.1, 6.9).
 
-use super::stream::Stream;
+use super::stream::{Stream, grow};
 use super::{Endpoint, Fatal, StreamId, unpadded};
-use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, MAX_WINDOW, flag, kind};
+use crate::frame::{self, ErrorCode, FrameHeader, HEADER, MAX_PAYLOAD, flag, kind};
 
 /// WINDOW_UPDATE frames that may be outstanding.
 const MOST_UPDATES: u32 = 4096;
@@ -135,15 +135,5 @@ impl<T> Endpoint<T> {
         let header = FrameHeader { length, kind: kind::DATA, flags, stream: id };
         frame::end(&mut self.output, start, header);
         Some(stream)
-    }
-}
-
-/// A window grows (section 6.9.1).
-pub(super) fn grow(window: &mut i64, increment: i64) -> Result<(), ErrorCode> {
-    *window += increment;
-    match (increment, *window) {
-        (0, _) => Err(ErrorCode::Protocol),
-        (_, window) if window > MAX_WINDOW => Err(ErrorCode::FlowControl),
-        _ => Ok(()),
     }
 }

@@ -15,10 +15,8 @@ use crate::hpack::Decoder;
 use crate::limits::Limits;
 use blocks::Block;
 pub(crate) use blocks::Head;
+pub use stream::StreamId;
 use stream::{Ended, Stream, Streams, Window};
-
-/// The number of a stream: odd, because clients open them.
-pub type StreamId = u32;
 
 /// Why a connection has to end. GOAWAY is in the output already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

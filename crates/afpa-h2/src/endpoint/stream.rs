@@ -1,7 +1,9 @@
 //! The state of a connection's streams that both endpoints keep.
 
-use super::StreamId;
-use crate::frame::ErrorCode;
+use crate::frame::{ErrorCode, MAX_WINDOW};
+
+/// The number of a stream: odd, because clients open them.
+pub type StreamId = u32;
 
 /// A stream that is open, in one or both directions. `T` is the state that only one of the endpoints keeps.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ impl<T> Stream<T> {
 
     /// The peer lets us send more on it.
     pub(crate) fn grow(&mut self, increment: i64) -> Result<(), ErrorCode> {
-        super::content::grow(&mut self.send_window, increment)
+        grow(&mut self.send_window, increment)
     }
 
     /// Whether all content that was announced has come.
@@ -189,6 +191,16 @@ impl Ended {
     /// Whether we have reset it; `None`: it is not among the last.
     pub(crate) fn by_us(&self, id: StreamId) -> Option<bool> {
         self.streams.iter().find(|(ended, _)| *ended == id).map(|(_, by_us)| *by_us)
+    }
+}
+
+/// A window grows (section 6.9.1).
+pub(super) fn grow(window: &mut i64, increment: i64) -> Result<(), ErrorCode> {
+    *window += increment;
+    match (increment, *window) {
+        (0, _) => Err(ErrorCode::Protocol),
+        (_, window) if window > MAX_WINDOW => Err(ErrorCode::FlowControl),
+        _ => Ok(()),
     }
 }
 
