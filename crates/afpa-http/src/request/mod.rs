@@ -10,73 +10,25 @@ mod fields;
 mod form;
 mod framing;
 mod host;
+mod limits;
 mod refusal;
 mod said;
 mod scan;
+mod version;
 
 pub use classes::{CLASSED, FieldClass, FieldClasses};
 pub use fields::{FieldSlots, Fields, Known, KnownSet, MAX_FIELDS, Values};
 pub use form::{Scheme, Target};
 pub use framing::BodyLength;
 pub use host::Host;
+pub use limits::RequestLimits;
 pub use refusal::Refusal;
 pub use said::Said;
+pub use version::Version;
 
 use crate::Method;
 use fields::Index;
 use scan::Scan;
-
-/// How much of a request head is read before it is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestLimits {
-    /// Bytes of the request line without its CRLF; beyond it 414 (RFC 9112 section 3 asks for at
-    /// least 8000).
-    pub request_line: usize,
-    /// Bytes of the whole head with the blank line; beyond it 431.
-    pub head: usize,
-    /// Field lines, at most [`MAX_FIELDS`]; beyond it 431.
-    pub fields: usize,
-}
-
-impl Default for RequestLimits {
-    fn default() -> RequestLimits {
-        // Browsers send some twenty fields, and a chain of proxies adds a dozen; Apache takes a hundred, too.
-        RequestLimits { request_line: 8192, head: 32768, fields: 100 }
-    }
-}
-
-/// HTTP versions that are served (RFC 9110 section 2.5).
-///
-/// A higher minor version than 1.1 does not exist; it is refused with 505 like a higher major one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
-    /// `HTTP/1.0`: no chunked coding, no interim answers, the connection closes unless asked.
-    Http10,
-    /// `HTTP/1.1`.
-    Http11,
-    /// HTTP/2 (RFC 9113). [`parse`] never finds it: the code that makes a head of HTTP/1.1 out of a stream's fields
-    /// sets it.
-    Http2,
-    /// HTTP/3 (RFC 9114); set as HTTP/2 is.
-    Http3,
-}
-
-impl Version {
-    /// Whether each request has a stream of its own, whose frames say where it ends.
-    pub const fn has_streams(self) -> bool {
-        matches!(self, Version::Http2 | Version::Http3)
-    }
-
-    /// As logs and Via name it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-            Version::Http2 => "HTTP/2.0",
-            Version::Http3 => "HTTP/3.0",
-        }
-    }
-}
 
 /// A request head that passed every check.
 #[derive(Debug)]
