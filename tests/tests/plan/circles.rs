@@ -17,7 +17,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-config", "filters.rs", 8),
     ("afpa-generator", "generators/h2load.rs", 5),
     ("afpa-generator", "workload/fixed.rs", 4),
-    ("afpa-includes", "document.rs", 3),
     ("afpa-lab", "adaptive/figures.rs", 4),
     ("afpa-lab", "choice.rs", 3),
     ("afpa-lab", "servers/afpa.rs", 8),
