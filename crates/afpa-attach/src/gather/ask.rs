@@ -2,7 +2,7 @@
 
 use afpa_http::request::{FieldClass, FieldClasses};
 
-use super::stored::AnswerClass;
+use super::answers::AnswerClass;
 use crate::answer::{Answer, Asked, Malformed};
 use crate::kept::{is_public, permit as kept_permit};
 use crate::permit::{Permit, Refused, permit};

@@ -3,9 +3,9 @@
 
 use afpa_http::request::FieldClasses;
 
+use super::answers::AnswerClass;
 use super::ask::{Ask, AskError, Moving, Wanted};
 use super::fields::members;
-use super::stored::AnswerClass;
 use super::talk::request;
 use crate::answer::{Answer, Asked};
 use crate::decoys::together;

@@ -3,8 +3,8 @@
 use afpa_bpf::Coding;
 use afpa_http::request::{FieldClass, FieldClasses};
 
+use super::answers::{AnswerClass, Answers};
 use super::ask::{AskError, Unfit};
-use super::stored::{AnswerClass, Answers};
 use super::talk::{Talk, request};
 use crate::answer::{Answer, Asked};
 use crate::codings::Class;

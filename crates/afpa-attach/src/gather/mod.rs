@@ -5,6 +5,7 @@
 //! viewpoint, by every name. An answer is pinned only if the server gives it each time with the same bytes,
 //! except for Date.
 
+mod answers;
 mod ask;
 mod claim;
 mod fields;
@@ -19,11 +20,12 @@ use crate::answer::Answer;
 use crate::codings::Class;
 use crate::permit::Permit;
 
+use self::answers::{AnswerClass, pinned};
+pub(crate) use self::answers::{Answers, opaque};
 use self::ask::Moving;
 pub use self::ask::{Ask, AskError, Unfit, Wanted};
 pub use self::claim::Claim;
-use self::stored::{AnswerClass, Rules};
-pub(crate) use self::stored::{Answers, opaque};
+use self::stored::Rules;
 pub use self::stored::{Gathered, Stored};
 use self::talk::Talk;
 
@@ -95,12 +97,3 @@ pub fn gather(
 /// An answer that no file stands behind may not depend on a field that its Vary does not name: no cache would know of
 /// it.
 const BY_FIELD: Unfit = Unfit::Differs("by a field that its Vary does not name");
-
-/// The classes that a plan stores.
-fn pinned<'c>(
-    classes: &'c [AnswerClass],
-    plan: &'c [(Coding, Class)],
-) -> impl Iterator<Item = &'c AnswerClass> {
-    let stored = |at: usize| plan.iter().any(|(_, class)| *class == Some(at));
-    classes.iter().enumerate().filter(move |(at, _)| stored(*at)).map(|(_, class)| class)
-}

@@ -5,6 +5,7 @@ use std::time::Duration;
 use afpa_bpf::{Coding, PinRules, Response, Variant};
 use afpa_http::request::FieldClasses;
 
+use super::answers::{Answers, opaque};
 use super::claim::Claim;
 use crate::answer::Answer;
 use crate::kept::Copy;
@@ -46,25 +47,6 @@ pub struct Stored {
     pub(super) answers: Option<Answers>,
     /// The answers to requests that ask for the connection's end. `None`: these go to the server.
     pub(super) closing: Option<Answers>,
-}
-
-/// A class of answers, and an Accept-Encoding that they answer.
-pub(super) struct AnswerClass {
-    pub(super) text: Option<String>,
-    pub(super) answers: Answers,
-    pub(super) closing: Option<Answers>,
-    pub(super) lifetime: Option<Duration>,
-}
-
-/// The whole answer, and the 304 if the server gives one.
-#[derive(Clone, Debug)]
-pub(crate) struct Answers {
-    pub(crate) whole: Answer,
-    pub(crate) not_modified: Option<Answer>,
-    /// Whether HEAD gets the head of `whole`.
-    pub(crate) head: bool,
-    /// Whether a tag gets the 304 with `W/` as well; if not, without it alone.
-    pub(crate) weakly: bool,
 }
 
 impl Gathered {
@@ -149,9 +131,4 @@ impl Stored {
 fn response(answer: &Answer) -> Option<Response<'_>> {
     let date_offset = answer.date_offset()?;
     Some(Response { head: answer.head(), date_offset, body: answer.body() })
-}
-
-/// The programs compare weakly (RFC 9110 section 13.1.2), without `W/`.
-pub(crate) fn opaque(etag: &[u8]) -> &[u8] {
-    etag.strip_prefix(b"W/").unwrap_or(etag)
 }

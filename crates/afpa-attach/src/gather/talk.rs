@@ -3,9 +3,8 @@
 use afpa_bpf::{Coding, NOT_MODIFIED_MAX};
 use afpa_http::date;
 
+use super::answers::{AnswerClass, Answers, opaque, pinned};
 use super::ask::{Ask, AskError, Unfit, Wanted};
-use super::pinned;
-use super::stored::{AnswerClass, Answers, opaque};
 use crate::answer::{Answer, Asked, DATE_LENGTH};
 use crate::codings::{Class, Form, Plan, forms, plan};
 use crate::permit::Permit;
