@@ -2,17 +2,17 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::namespace::Namespace;
 use crate::tool;
 
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 const LOCK: &str = "/run/afpa-netlab.lock";
 
-/// Makes `algorithm` the default of every socket opened in the namespace from now on.
+/// Makes `algorithm` the default of every socket opened from now on in the namespace where `sysctl` runs.
 ///
 /// A namespace may only choose what the host allows to everyone. Where the host does not, the
 /// list is extended for the moment of the choice and put back; a lock keeps two runs apart.
@@ -20,7 +20,7 @@ const LOCK: &str = "/run/afpa-netlab.lock";
 /// # Errors
 ///
 /// When the kernel does not have the algorithm.
-pub(crate) fn choose(namespace: &Namespace, algorithm: &str) -> Result<()> {
+pub(crate) fn choose(mut sysctl: Command, algorithm: &str) -> Result<()> {
     let lock = File::create(LOCK).context(LOCK)?;
     flock(&lock, FlockOperation::LockExclusive).context(LOCK)?;
     let allowed = fs::read_to_string(ALLOWED).context(ALLOWED)?;
@@ -31,7 +31,7 @@ pub(crate) fn choose(namespace: &Namespace, algorithm: &str) -> Result<()> {
             .with_context(|| format!("the kernel has no congestion control {algorithm}"))?;
     }
     let assignment = format!("net.ipv4.tcp_congestion_control={algorithm}");
-    let chosen = tool::finish(namespace.command("sysctl").args(["-qw", &assignment]));
+    let chosen = tool::finish(sysctl.args(["-qw", &assignment]));
     if extend {
         fs::write(ALLOWED, allowed.trim()).context(ALLOWED)?;
     }

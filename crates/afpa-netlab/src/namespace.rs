@@ -100,7 +100,7 @@ impl Namespace {
     ///
     /// When the kernel does not have it.
     pub fn set_congestion(&self, algorithm: &str) -> Result<()> {
-        congestion::choose(self, algorithm)
+        congestion::choose(self.command("sysctl"), algorithm)
     }
 
     /// An interface inside, by name.

@@ -6,7 +6,8 @@ use afpa_netlab::inject::{Burst, Counts, DropRule, Forwarder, Impairment, Rules}
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::{Ending, units};
+use super::ending::Ending;
+use super::units;
 
 /// Forward packets between two interfaces and treat them badly on the way. Both must be up and
 /// without addresses, and the interfaces at the other ends without offloads. Runs in the

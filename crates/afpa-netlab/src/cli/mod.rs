@@ -2,18 +2,15 @@
 
 mod bed;
 mod clean;
+mod ending;
 mod inject;
 mod load;
 mod reflect;
 mod run;
 mod units;
 
-use std::time::Duration;
-
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 /// Network test tools: namespaces, packet injector, closed-loop load, test bed.
 #[derive(Debug, Parser)]
@@ -43,25 +40,5 @@ impl Cli {
             Command::Reflect(reflect) => reflect.run(),
             Command::Clean(clean) => clean.run(),
         }
-    }
-}
-
-/// SIGINT and SIGTERM as something to wait for: destructors run before the program ends.
-struct Ending(SignalFd);
-
-impl Ending {
-    /// To be made before any thread is, so that none of them is ended by the signal.
-    fn watch() -> Result<Self> {
-        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
-        signals.thread_block()?;
-        Ok(Self(SignalFd::with_flags(&signals, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
-    }
-
-    /// Waits for one of them, or until `over` says so.
-    fn wait(&self, mut over: impl FnMut() -> bool) -> Result<()> {
-        while self.0.read_signal()?.is_none() && !over() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
     }
 }

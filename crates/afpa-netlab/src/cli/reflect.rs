@@ -7,7 +7,7 @@ use afpa_netlab::reflect::{Handshakes, Reflector};
 use anyhow::Result;
 use clap::Args;
 
-use super::Ending;
+use super::ending::Ending;
 
 /// Answer every request segment by the same response, in TC: the upper bound of any server.
 /// Runs in the namespace it is started in, until it is interrupted.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use afpa_testkit::packet::{ACK, PSH, RST, SYN, Segment, SynOptions};
 use anyhow::{Context, Result};
 
-use super::LoadOptions;
 use super::exchange::{Learned, exchange};
 use super::flows::LookedAfter;
-use super::ports::offset;
+use super::options::{LoadOptions, total};
+use super::ports::{FIRST_PORT, PORTS, offset};
 use super::program::Program;
 use super::wire::{Wire, now};
 use crate::object::{Fields, fetch, store};
@@ -26,10 +26,6 @@ const DRAIN: Duration = Duration::from_secs(3);
 
 /// The options of a SYN: as `syn_options` in the program.
 const SYN_OPTIONS: SynOptions = SynOptions { mss: Some(1460), sack: true, scale: Some(7) };
-
-/// Client ports in use: all but the privileged ones.
-pub(crate) const FIRST_PORT: u32 = 1024;
-pub(crate) const PORTS: u32 = 65536 - FIRST_PORT;
 
 pub(crate) struct Slots {
     options: LoadOptions,
@@ -206,12 +202,6 @@ impl Slots {
 /// A segment as the first of its connection.
 fn syn(segment: Segment, seq: u32) -> Segment {
     Segment { flags: SYN, seq, syn: SYN_OPTIONS, ..segment }
-}
-
-/// Addresses times ports, less what is no multiple of slots: each slot has flows of its own.
-pub(crate) fn total(options: &LoadOptions) -> u32 {
-    let slots = options.connections.max(1);
-    PORTS * options.sources / slots * slots
 }
 
 /// The flow after one on the same slot; as `once_next` in the program.

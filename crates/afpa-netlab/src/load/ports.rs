@@ -12,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-const FIRST_PORT: u32 = 1024;
-const PORTS: u32 = 65536 - FIRST_PORT;
+/// Client ports in use: all but the privileged ones.
+pub(crate) const FIRST_PORT: u32 = 1024;
+pub(crate) const PORTS: u32 = 65536 - FIRST_PORT;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Client addresses and ports, in turn.

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, ensure};
 use libbpf_rs::{Map, MapCore};
 
 use super::exchange::Learned;
-use super::{LoadOptions, once, request};
+use super::options::{LoadOptions, total};
+use super::{ports, request};
 use crate::object::{Aligned, Attachment, Fields, Layout, Loaded, fetch, internet_sum, store, sum};
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/generator.o")));
@@ -226,10 +227,10 @@ fn write_settings(
     settings.put_u32(layout.field("schedule_mask")?, schedule_mask);
     settings.put_u32(layout.field("source_first")?, first_source);
     settings.put_u32(layout.field("sources")?, options.sources);
-    settings.put_u32(layout.field("first_port")?, once::FIRST_PORT);
-    settings.put_u32(layout.field("ports")?, once::PORTS);
+    settings.put_u32(layout.field("first_port")?, ports::FIRST_PORT);
+    settings.put_u32(layout.field("ports")?, ports::PORTS);
     settings.put_u32(layout.field("slots")?, options.connections);
-    settings.put_u32(layout.field("total")?, once::total(options));
+    settings.put_u32(layout.field("total")?, total(options));
     store(&object.map("settings")?, 0, &settings)
 }
 
