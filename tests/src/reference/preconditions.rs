@@ -1,6 +1,6 @@
 //! Preconditions in the order of RFC 9110, 13.2.2.
 
-use super::Request;
+use super::request::Request;
 use crate::dates;
 
 /// The outcome.

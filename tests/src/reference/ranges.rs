@@ -1,6 +1,6 @@
 //! Range and If-Range (RFC 9110, 13.1.5 and 14).
 
-use super::Request;
+use super::request::Request;
 use crate::dates;
 
 /// The ranges of a representation that a request asks for; positions are inclusive, as in the field.

@@ -25,7 +25,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-proxy", "pool/http2/mod.rs", 5),
     ("afpa-proxy", "request/mod.rs", 3),
     ("afpa-server", "connection/interrupt.rs", 16),
-    ("afpa-tests", "reference/mod.rs", 3),
 ];
 
 #[test]
