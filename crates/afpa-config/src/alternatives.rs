@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use afpa_http::edits::{Change, FieldRule};
 
 use crate::finding::{Finding, Location};
-use crate::model::{Config, SiteSettings};
+use crate::model::Config;
 use crate::settings::Settings;
+use crate::site_settings::SiteSettings;
 use crate::units::Listen;
 
 /// Whether datagrams can be received at an address.

@@ -13,10 +13,9 @@ use crate::finding::{Finding, Location};
 use crate::groups::ServerGroup;
 use crate::machine::Machine;
 use crate::marking::TraceMode;
-use crate::model::{
-    AccessFormat, AccessTarget, Cache, Coherency, Config, LogField, SiteSettings, Symlinks,
-};
+use crate::model::{AccessFormat, AccessTarget, Cache, Coherency, Config, LogField};
 use crate::settings::Settings;
+use crate::site_settings::{SiteSettings, Symlinks};
 use crate::units::{Listen, human_size};
 
 /// Descriptors beyond connections and files: listeners, logs, watches, event loops.

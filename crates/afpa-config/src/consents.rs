@@ -2,8 +2,9 @@
 
 use crate::finding::Finding;
 use crate::forward_auth::ForwardAuth;
-use crate::model::{Config, SiteSettings};
+use crate::model::Config;
 use crate::settings::{Section, Settings};
+use crate::site_settings::SiteSettings;
 
 /// Every section that can have a server asked.
 pub(crate) fn places(config: &Config) -> impl Iterator<Item = (Section, Option<&ForwardAuth>)> {

@@ -19,13 +19,14 @@ use crate::machine::Machine;
 use crate::model::{
     AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config, Confine,
     Connections, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels, Limits, Log,
-    LogField, LogFormat, Policy, SiteSettings, Timeouts, Tracing,
+    LogField, LogFormat, Policy, Timeouts, Tracing,
 };
 use crate::police::Police;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::settings::INTERNALS;
 use crate::shared_cache::SharedCache;
+use crate::site_settings::SiteSettings;
 use crate::tls::{CertificateFiles, Tls};
 use crate::units::{Amount, GIB, KIB, MIB};
 use crate::zones::{DnsSettings, ZoneSettings};

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use crate::errors::{ErrorPage, read_error_page};
 use crate::finding::Finding;
-use crate::model::{Config, ContentGroup, SiteSettings, UrlPath};
+use crate::model::Config;
 use crate::settings::Settings;
+use crate::site_settings::{ContentGroup, SiteSettings, UrlPath};
 
 /// The error pages for the requests of a content group. The group's own come first, as they count most, then those of its path,
 /// then those of the site.

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::fallback::Fallback;
 use crate::finding::{Finding, Location};
-use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
+use crate::model::Config;
 use crate::settings::{Instance, Settings};
+use crate::site_settings::{Behaviour, SiteSettings, UrlPath};
 
 /// Fallbacks without effect, and servers that are the site itself; looks at nothing else.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use afpa_http::marks::IdRule;
 use afpa_http::trace::TraceRule;
 
 use crate::marking::{IdMode, SiteMarks, TraceMode};
-use crate::model::{ContentGroup, SiteSettings, UrlPath};
+use crate::site_settings::{ContentGroup, SiteSettings, UrlPath};
 
 /// The changes for the requests of a content group: those of the site first, then those of the path and its own. The
 /// innermost `cors` decides alone, and comes last: its fields are the only ones of their names.

@@ -1,12 +1,11 @@
 //! `[[site.filter]]`: changes of files on their way into answers (JAWS's protocol pipeline).
 
-use crate::finding::{Finding, Location};
+use crate::finding::Location;
 use crate::hints::below;
 use crate::items::Item;
-use crate::model::Config;
 use crate::reader::Reader;
 use crate::rules;
-use crate::settings::{Instance, Settings};
+use crate::settings::Instance;
 
 /// A `[[site.filter]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,29 +53,4 @@ impl SiteFilter {
         let prefix = below(&self.change.prefix, mount)?.to_owned();
         Some(RootFilter { prefix, ..self.change.clone() })
     }
-}
-
-/// Filters that change nothing.
-pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for site in &config.sites {
-        let has_root = site.root.is_some() || site.paths.iter().any(|path| path.has_root());
-        for filter in &site.filters {
-            let written = |key| {
-                settings.location_in("site.filter", filter.instance, key) != Location::Nowhere
-            };
-            let changed = ["includes", "charset", "headers"].into_iter().any(written);
-            let (cause, remedy) = match (has_root, changed) {
-                (false, _) => {
-                    ("this site has no files that could be filtered", "set `root`, or remove it")
-                }
-                (true, false) => {
-                    ("this filter changes nothing", "set `includes`, `charset` or `headers`")
-                }
-                (true, true) => continue,
-            };
-            findings.push(Finding::warning(filter.location.clone(), cause, remedy));
-        }
-    }
-    findings
 }

@@ -8,7 +8,8 @@ use afpa_router::{Action, Conflict, Content, Fixed, PathEntry, Reach, Router, Si
 use crate::access::{Access, BasicAuth};
 use crate::forward_auth::ForwardAuth;
 use crate::hierarchy::{conditions, content_group, reach};
-use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
+use crate::model::Config;
+use crate::site_settings::{Behaviour, SiteSettings, UrlPath};
 
 /// The parts of sites that not everybody may use, by what they demand. Each demand is inherited by itself: a path that asks
 /// for a password has the addresses of its surroundings.

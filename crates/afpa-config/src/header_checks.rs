@@ -5,8 +5,9 @@ use afpa_http::edits::{Cors, MOST_RULES};
 use crate::field_rules::field_rules;
 use crate::finding::{Finding, Location};
 use crate::headers::{FieldSettings, HeaderRule, NAMES, Names};
-use crate::model::{Config, SiteSettings};
+use crate::model::Config;
 use crate::settings::{Instance, Settings};
+use crate::site_settings::SiteSettings;
 use crate::suggest;
 
 /// Rules without effect, and values that browsers ignore.

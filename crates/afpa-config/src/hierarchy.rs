@@ -26,11 +26,12 @@ use crate::groups::ServerGroup;
 use crate::hints::RootHint;
 use crate::mirror::Mirror;
 use crate::mirror_checks;
-use crate::model::{Behaviour, Config, ContentGroup, SiteSettings, Symlinks, UrlPath};
+use crate::model::Config;
 use crate::php::{INDEX, Php, seen_root};
 use crate::places::Place;
 use crate::rules::server_addresses;
 use crate::settings::Section;
+use crate::site_settings::{Behaviour, ContentGroup, SiteSettings, Symlinks, UrlPath};
 use crate::traps::has_escape;
 use crate::units::Listen;
 

@@ -4,8 +4,9 @@ use afpa_router::{Action, Content, Fallback};
 
 use crate::finding::Finding;
 use crate::hierarchy::Hierarchy;
-use crate::model::{Behaviour, Config, UrlPath};
+use crate::model::Config;
 use crate::settings::{Section, Settings};
+use crate::site_settings::{Behaviour, UrlPath};
 
 /// The settings about servers that a place may have.
 const ABOUT_SERVERS: [&str; 8] = [

@@ -9,6 +9,7 @@ mod acme;
 mod alternatives;
 mod checks;
 mod choice;
+mod class_checks;
 mod compiled;
 mod consents;
 mod defaults;
@@ -20,6 +21,7 @@ mod fallback;
 mod fallbacks;
 mod fault;
 mod field_rules;
+mod filter_checks;
 mod filters;
 mod finding;
 mod fleet;
@@ -30,6 +32,7 @@ mod guarded;
 mod header_checks;
 mod headers;
 mod hierarchy;
+mod hint_checks;
 mod hints;
 mod http2;
 mod http3;
@@ -61,6 +64,7 @@ mod scripts;
 mod server_limits;
 mod settings;
 mod shared_cache;
+mod site_settings;
 mod sites;
 mod suggest;
 mod table;
@@ -110,10 +114,9 @@ pub use machine::Machine;
 pub use marking::{IdMode, OwnMarks, SiteMarks, TraceMode};
 pub use mirror::Mirror;
 pub use model::{
-    AccessField, AccessFormat, AccessTarget, Behaviour, Cache, Coding, Coherency, Compression,
-    Config, Confine, Connections, ContentGroup, Engine, FastPath, FastPathMode, Internals, Io,
-    Level, Levels, Limits, Log, LogField, LogFormat, Policy, RedirectStatus, SiteSettings,
-    Symlinks, Timeouts, Tracing, UrlPath,
+    AccessField, AccessFormat, AccessTarget, Cache, Coding, Coherency, Compression, Config,
+    Confine, Connections, Engine, FastPath, FastPathMode, Internals, Io, Level, Levels, Limits,
+    Log, LogField, LogFormat, Policy, Timeouts, Tracing,
 };
 pub use overrides::Overrides;
 pub use php::Php;
@@ -125,6 +128,7 @@ pub use request_sets::field_name;
 pub use server_limits::ServerLimits;
 pub use settings::{Instance, Setting, Settings};
 pub use shared_cache::{CacheMode, QueryMode, SetCookie, SharedCache, SiteCache};
+pub use site_settings::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 pub use tls::{CertificateFiles, ClientCertificates, GroupTls, Tls, TlsProfile};
 pub use tls_files::{
     LONGEST_TLS_FILE, ReadCertificate, ReadFile, TlsFileError, not_a_tls_file, read_authorities,
@@ -294,9 +298,9 @@ fn parse(
     let (routes, conflicts) = Routes::of(&config, listeners);
     findings.extend(checks::consistency(&config, &settings));
     findings.extend(police::consistency(&config.police, &settings));
-    findings.extend(police_classes::consistency(&config, &settings));
-    findings.extend(hints::consistency(&config, &settings));
-    findings.extend(filters::consistency(&config, &settings));
+    findings.extend(class_checks::consistency(&config, &settings));
+    findings.extend(hint_checks::consistency(&config, &settings));
+    findings.extend(filter_checks::consistency(&config, &settings));
     findings.extend(header_checks::consistency(&config, &settings));
     findings.extend(marking_checks::consistency(&config, &settings));
     findings.extend(error_checks::consistency(&config, &settings));

@@ -6,8 +6,9 @@ use afpa_http::trace::TRACEPARENT;
 use crate::finding::Finding;
 use crate::headers::HeaderRule;
 use crate::marking::{IdMode, OwnMarks, TraceMode};
-use crate::model::{Config, SiteSettings};
+use crate::model::Config;
 use crate::settings::Settings;
+use crate::site_settings::SiteSettings;
 
 /// Fields of marks that something else writes, and settings of marks that there are none of.
 pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> {

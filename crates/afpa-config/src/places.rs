@@ -2,8 +2,9 @@
 
 use crate::errors::ErrorPage;
 use crate::headers::FieldSettings;
-use crate::model::{Behaviour, SiteSettings, UrlPath};
 use crate::settings::Section;
+use crate::shared_cache::CacheMode;
+use crate::site_settings::{Behaviour, SiteSettings, UrlPath};
 
 /// A path, or a content group of one.
 pub(crate) struct Place<'c> {
@@ -43,6 +44,16 @@ impl SiteSettings {
         let path = self.paths.get(path)?;
         let content = path.contents.get(content).and_then(|content| of(&content.behaviour));
         content.or_else(|| of(&path.behaviour))
+    }
+
+    /// Which answers of servers are kept in a content group of a path, by their numbers in the router's table.
+    pub fn cache_mode(&self, path: usize, content: usize) -> CacheMode {
+        self.of_place((path, content), |place| place.cache).unwrap_or(self.cache.mode)
+    }
+
+    /// Whether answers of servers to requests of a content group of a path are compressed.
+    pub fn compresses(&self, path: usize, content: usize) -> bool {
+        self.of_place((path, content), |place| place.compress).unwrap_or(self.compress)
     }
 
     /// The section of the site, and those of its places, each with what `own` and `of` say.

@@ -2,8 +2,8 @@
 
 use afpa_police::Quota;
 
-use crate::model::SiteSettings;
 use crate::rates::{RateLimit, Rates};
+use crate::site_settings::SiteSettings;
 
 /// Where a rate is written. All requests that it applies to count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,10 +6,11 @@ use afpa_proxy::request::Mark;
 
 use crate::finding::{Finding, Location};
 use crate::hierarchy::{Key, destinations};
-use crate::model::{Behaviour, Config, SiteSettings, UrlPath};
+use crate::model::Config;
 use crate::php::Php;
 use crate::places::Place;
 use crate::settings::{Section, Settings};
+use crate::site_settings::{Behaviour, SiteSettings, UrlPath};
 
 impl SiteSettings {
     /// Whether scripts are run in some place of the site. In none of its places they are sent then.

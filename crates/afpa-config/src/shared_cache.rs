@@ -7,7 +7,6 @@ use afpa_framework::Network;
 use afpa_http::Status;
 
 use crate::choice::choice;
-use crate::model::SiteSettings;
 use crate::reader::Section;
 use crate::rules;
 use crate::units::{Amount, GIB, KIB, MIB, Unfit};
@@ -100,18 +99,6 @@ pub struct SiteCache {
     pub status_field: bool,
     /// Whether the kernel may give them.
     pub in_kernel: bool,
-}
-
-impl SiteSettings {
-    /// Which answers of servers are kept in a content group of a path, by their numbers in the router's table.
-    pub fn cache_mode(&self, path: usize, content: usize) -> CacheMode {
-        self.of_place((path, content), |place| place.cache).unwrap_or(self.cache.mode)
-    }
-
-    /// Whether answers of servers to requests of a content group of a path are compressed.
-    pub fn compresses(&self, path: usize, content: usize) -> bool {
-        self.of_place((path, content), |place| place.compress).unwrap_or(self.compress)
-    }
 }
 
 impl SharedCache {

@@ -18,13 +18,15 @@ use crate::hints::SiteHint;
 use crate::items::Item;
 use crate::marking::{OwnMarks, SiteMarks};
 use crate::mirror::Mirror;
-use crate::model::{Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath};
 use crate::police::prefix;
 use crate::rates::Rates;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::server_limits::ServerLimits;
 use crate::shared_cache::SiteCache;
+use crate::site_settings::{
+    Behaviour, ContentGroup, RedirectStatus, SiteSettings, Symlinks, UrlPath,
+};
 use crate::tls;
 use crate::units::Listen;
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::choice::choice;
 use crate::finding::Location;
 use crate::items::Item;
-use crate::model::SiteSettings;
 use crate::reader::{Reader, Section};
 use crate::rules;
 use crate::settings::Instance;
@@ -86,17 +85,6 @@ impl Tls {
             key_log: s.optional_path("key_log"),
             early_data: s.flag("early_data", false),
         }
-    }
-}
-
-impl Tls {
-    /// Whether a site asks its TLS clients for certificates, and the file of the authorities; `None`: it does not ask.
-    pub fn clients_of(&self, site: &SiteSettings) -> Option<(ClientCertificates, PathBuf)> {
-        let which = site.client_certificates.unwrap_or(self.client_certificates);
-        let authorities = site.client_authorities.as_ref().or(self.client_authorities.as_ref());
-        authorities
-            .filter(|_| which != ClientCertificates::None && !site.tls.is_empty())
-            .map(|path| (which, path.clone()))
     }
 }
 

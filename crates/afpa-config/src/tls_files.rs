@@ -14,10 +14,11 @@ use afpa_tls::machine::CertificateDer;
 use thiserror::Error;
 
 use crate::finding::{Finding, Location};
-use crate::model::{Config, SiteSettings};
+use crate::model::Config;
 use crate::places::Place;
 use crate::settings::Settings;
-use crate::tls::{CertificateFiles, ClientCertificates};
+use crate::site_settings::SiteSettings;
+use crate::tls::{CertificateFiles, ClientCertificates, Tls};
 use crate::units::Listen;
 
 /// A file that cannot be used.
@@ -174,6 +175,17 @@ fn nobody_issues(location: Location) -> Finding {
     let cause = "nobody is named who issues the certificates of clients";
     let remedy = "write client_authorities = \"/etc/afpa/clients.pem\"";
     Finding::error(location, cause, remedy)
+}
+
+impl Tls {
+    /// Whether a site asks its TLS clients for certificates, and the file of the authorities; `None`: it does not ask.
+    pub fn clients_of(&self, site: &SiteSettings) -> Option<(ClientCertificates, PathBuf)> {
+        let which = site.client_certificates.unwrap_or(self.client_certificates);
+        let authorities = site.client_authorities.as_ref().or(self.client_authorities.as_ref());
+        authorities
+            .filter(|_| which != ClientCertificates::None && !site.tls.is_empty())
+            .map(|path| (which, path.clone()))
+    }
 }
 
 /// Contradictions between a site's demands on its clients and its listeners.

@@ -3,8 +3,9 @@
 use crate::finding::Finding;
 use crate::foreign;
 use crate::header_checks::levels;
-use crate::model::{Behaviour, Config, SiteSettings};
+use crate::model::Config;
 use crate::settings::{Section, Settings};
+use crate::site_settings::{Behaviour, SiteSettings};
 
 /// Warns of escapes and queries where paths have none, and of stars that are no wildcards.
 pub(crate) fn warnings(config: &Config, settings: &Settings) -> Vec<Finding> {

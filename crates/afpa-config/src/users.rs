@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::access::BasicAuth;
 use crate::finding::{Finding, Location};
-use crate::model::{Config, SiteSettings};
+use crate::model::Config;
 use crate::settings::{Section, Settings};
+use crate::site_settings::SiteSettings;
 use crate::units::Listen;
 use crate::whole_file::read_whole;
 
