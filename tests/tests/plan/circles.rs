@@ -23,7 +23,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-proxy", "exchange/mod.rs", 3),
     ("afpa-proxy", "pool/http2/mod.rs", 5),
     ("afpa-proxy", "request/mod.rs", 3),
-    ("afpa-server", "connection/interrupt.rs", 16),
 ];
 
 #[test]

@@ -5,9 +5,8 @@ use std::task::{Context, Poll};
 
 use afpa_framework::{Module, Now};
 
-use super::interrupt::Next;
+use super::data::{Begun, Connection, Next};
 use super::receive::Received;
-use super::{Begun, Connection};
 use crate::transport::Transport;
 
 impl<M: Module, T: Transport> Connection<M, T> {

@@ -8,21 +8,8 @@ use std::rc::Rc;
 use afpa_framework::steps::after;
 use afpa_framework::{Module, Now, Persistence, State, Step, Waiting, Walk};
 
-use super::Connection;
+use super::data::{Connection, Next};
 use crate::transport::Transport;
-
-/// Where a connection goes after the deferred-interrupt context. In any case the gathered answers are sent
-/// on the way.
-pub(super) enum Next<M: Module> {
-    /// Wait for data, or look again at the rest of it.
-    Receive,
-    /// A helper thread has to load the answer, or a server has to answer.
-    Thread(Step<M>),
-    /// Close the connection behind the gathered answers. The client may still be sending.
-    Close,
-    /// Close the connection behind the gathered answers. The client has sent all that it will send.
-    CloseAsAsked,
-}
 
 impl<M: Module, T: Transport> Connection<M, T> {
     /// Derives every request in the first `arrived` bytes of the receive buffer and gathers the

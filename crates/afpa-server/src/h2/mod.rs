@@ -13,6 +13,7 @@
 
 mod client;
 mod mux;
+mod outcome;
 mod pump;
 mod request;
 mod task;
@@ -29,7 +30,6 @@ use std::task::{Context, Poll};
 
 use afpa_framework::{Module, Now};
 use afpa_h2::frame::kind;
-use afpa_h2::request::Framing;
 use afpa_h2::{Event, Limits, ResponseReader, StreamId};
 use tokio::task::JoinSet;
 
@@ -37,7 +37,7 @@ use crate::connection::{Connection, End};
 use crate::transport::Transport;
 use crate::turns::Ticket;
 use mux::Mux;
-use task::Outcome;
+use outcome::Outcome;
 use time::{Times, Unfinished};
 
 /// A connection of HTTP/2.
@@ -57,18 +57,6 @@ pub(crate) struct H2<M: Module, T> {
     times: Times,
     /// The connection ends when the output has been sent.
     ends: Option<End>,
-}
-
-/// The facts of a request on which its answer depends.
-#[derive(Clone, Copy)]
-struct Asked {
-    id: StreamId,
-    /// The method is HEAD.
-    head: bool,
-    /// The answer does not wait for the request's content.
-    early: bool,
-    /// How a server would get its content.
-    framing: Framing,
 }
 
 /// While so much output waits, nothing is received, and no content is taken from where it lies.

@@ -8,7 +8,7 @@ use afpa_framework::Module;
 use afpa_h2::{ErrorCode, StreamId};
 
 use super::mux::{Filled, KEPT, LEAST_KEPT, Mux};
-use super::task::Outcome;
+use super::outcome::Outcome;
 use super::{H2, OUTPUT};
 use crate::connection::End;
 use crate::transport::Transport;

@@ -7,11 +7,11 @@ use afpa_framework::{Module, Now, Outbox, Step, Walk};
 use afpa_h2::request::Framing;
 use afpa_h2::{ErrorCode, RequestHead, ResponseEvent, ResponseReader, StreamId};
 
+use super::H2;
 use super::client::StreamClient;
 use super::mux::{Held, Mux, StreamState};
-use super::task::Outcome;
+use super::outcome::{Asked, Outcome};
 use super::upload::Upload;
-use super::{Asked, H2};
 use crate::connection::millis;
 use crate::transport::Transport;
 

@@ -7,22 +7,10 @@ use std::rc::Rc;
 use afpa_framework::Module;
 use afpa_h2::{ErrorCode, StreamId};
 
-use super::client::StreamClient;
+use super::H2;
 use super::mux::Mux;
-use super::{Asked, H2};
+use super::outcome::Outcome;
 use crate::transport::Transport;
-
-/// The outcome of a stream's task.
-pub(super) enum Outcome<M: Module> {
-    /// A helper thread has loaded the answer.
-    Loaded(Asked, M::Loaded),
-    /// A server has answered, or none has.
-    Exchanged(Asked, M::Exchanged, StreamClient<M>),
-    /// A part of a file is in memory.
-    Resident(StreamId),
-    /// The stream ended before the handshake did, and no server was asked.
-    Gone,
-}
 
 /// Resets a stream whose task ends without an outcome.
 struct Fuse {

@@ -6,7 +6,6 @@ use afpa_framework::{Module, Secured};
 use afpa_tls::{Facts, Failure, Reason};
 
 use super::Worker;
-use super::handshake::secured;
 use crate::limits::Admission;
 
 /// The handshake of a connection, or of the connection of a stream.
@@ -82,4 +81,11 @@ impl<M: Module> Drop for Counted<M> {
             self.worker.counters.tls.failed(reason).add(1);
         }
     }
+}
+
+/// The facts of a handshake, as the module gets them.
+pub(crate) fn secured(facts: Facts, is_early: bool) -> Secured {
+    let Facts { version, cipher, resumed, protocol, peer, authorities, early_data: _ } = facts;
+    let authorities = authorities.map(|id| id.0);
+    Secured { version, cipher, resumed, protocol, subject: peer, authorities, is_early }
 }

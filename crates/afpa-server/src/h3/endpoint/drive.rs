@@ -19,7 +19,7 @@ use crate::h3::congestion;
 use crate::h3::peer::Peer;
 use crate::h3::stream::Stream;
 use crate::worker::early::Early;
-use crate::worker::handshake::secured;
+use crate::worker::early::secured;
 
 impl<M: Module> Served<M> {
     /// Moves a connection on: its events, its packets, its timer.
