@@ -22,7 +22,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-module-http", "common.rs", 10),
     ("afpa-proxy", "exchange/mod.rs", 3),
     ("afpa-proxy", "pool/http2/mod.rs", 5),
-    ("afpa-proxy", "request/mod.rs", 3),
 ];
 
 #[test]

@@ -4,6 +4,7 @@
 //! field, at most one of Content-Length and Transfer-Encoding, both from parsed values, and no field that
 //! concerns only the connection to the client (RFC 9110 section 7.6.1).
 
+mod origin;
 mod policy;
 mod upgrade;
 
@@ -16,6 +17,7 @@ use afpa_http::{BodyLength, Known, Method, Request, Target, Version, request::Sc
 
 use crate::fields::{self, Kind, Nominated, put, put_length};
 use crate::trailers::MayTrail;
+pub use origin::Origin;
 pub use policy::{HostPolicy, Mark, RequestPolicy};
 pub use upgrade::Upgrade;
 
@@ -25,23 +27,6 @@ pub const PSEUDONYM: &str = "afpa";
 /// How often a request may have passed this proxy. A proxy that is configured as its own server would pass
 /// the request on for ever; this breaks the loop.
 const ROUNDS: usize = 8;
-
-/// The origin of a request, for the fields that tell servers of it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Origin<'a> {
-    /// The address of the peer; none for one on a unix socket.
-    pub client: Option<IpAddr>,
-    /// The address of the client, as the routers in front name it that are believed.
-    pub first: Option<IpAddr>,
-    /// Whether the client is a trusted router in front, whose fields about its own clients are believed.
-    pub trusted: bool,
-    /// Whether its connection is one of TLS.
-    pub secure: bool,
-    /// The subject of its certificate (RFC 4514), which was verified.
-    pub subject: Option<&'a str>,
-    /// The request is passed on before the handshake of the client is complete.
-    pub is_early: bool,
-}
 
 /// Why a request is not passed on to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use afpa_http::syntax::is_alike;
 
-use super::Origin;
+use super::origin::Origin;
 use crate::fields::{self, Kind};
 
 /// Fields that are set, kept or removed. By default no client is believed.
