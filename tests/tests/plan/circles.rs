@@ -20,8 +20,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-lab", "servers/afpa.rs", 8),
     ("afpa-lab", "sites/configuration.rs", 3),
     ("afpa-module-http", "common.rs", 10),
-    ("afpa-proxy", "exchange/mod.rs", 3),
-    ("afpa-proxy", "pool/http2/mod.rs", 5),
 ];
 
 #[test]

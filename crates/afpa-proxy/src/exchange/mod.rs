@@ -32,7 +32,6 @@ use crate::select::{Address, AttemptOutcome, Chosen, Lease, Pick, ServerIndex, W
 pub use failure::Failure;
 use failure::{Fault, RetryPolicy};
 pub use job::{Core, End, Job, Report};
-use reach::distrust;
 use relay::{Relay, Relayed};
 pub use settings::{HalfClosed, Settings};
 use states::{Event, Reached, State};
@@ -185,7 +184,7 @@ impl<'a, C: ClientStream + ?Sized> Exchange<'a, C> {
             Relayed::ClientGone => (End::ClientGone, None),
             Relayed::Broken(outcome) => {
                 if outcome == Some(AttemptOutcome::IdleTimeout) {
-                    distrust(&stream);
+                    stream.distrust();
                 }
                 self.client.breaks_off(summary.break_off);
                 if summary.ends_with_connection {
@@ -195,7 +194,7 @@ impl<'a, C: ClientStream + ?Sized> Exchange<'a, C> {
             }
             Relayed::Failed(mut fault) => {
                 if fault.failure == Failure::ServerTimeout {
-                    distrust(&stream);
+                    stream.distrust();
                 }
                 fault.unprocessed &= self.unprocessed < MOST_UNPROCESSED;
                 // A shared connection may end through other requests, too, so its end excuses the server only once.

@@ -147,9 +147,9 @@ impl<C: ClientStream + ?Sized> Exchange<'_, C> {
                     };
                     return Ok(Some((ServerStream::Http2(Box::new(stream)), false)));
                 }
-                Ok(Ok(Reached::Http1(stream))) => {
+                Ok(Ok(Reached::Http1(carrier))) => {
                     connecting.chose_http1();
-                    return Ok(Some((stream, false)));
+                    return Ok(Some((carrier.into(), false)));
                 }
                 Ok(Err(error)) => {
                     return Err(self.not_connected(lease, &connecting.failed(error)));
@@ -298,13 +298,6 @@ impl<C: ClientStream + ?Sized> Exchange<'_, C> {
             // Nobody will read further bytes of the server.
             stream.reset_at_end();
         }
-    }
-}
-
-/// The server of a connection that others use, too, took too long.
-pub(super) fn distrust(stream: &ServerStream) {
-    if let ServerStream::Http2(stream) = stream {
-        stream.distrust();
     }
 }
 

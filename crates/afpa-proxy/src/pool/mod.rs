@@ -7,6 +7,7 @@
 //! TCP ends them, the others with a reset, which leaves no port behind (docs/rules/upstream.md, U2).
 
 mod buffers;
+mod carrier;
 mod connect;
 mod content;
 pub(crate) mod fastcgi;

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, Waker};
 
+use super::carrier::Carrier;
 use super::connect::{Connector, To};
 use super::fastcgi::{FastCgiStream, FastCgiTerms};
 use super::http2::Http2Stream;
@@ -23,6 +24,15 @@ pub enum ServerStream {
     FastCgi(Box<FastCgiStream>),
 }
 
+impl From<Carrier> for ServerStream {
+    fn from(carrier: Carrier) -> Self {
+        match carrier {
+            Carrier::Plain(socket) => Self::Plain(socket),
+            Carrier::Tls(stream) => Self::Tls(stream),
+        }
+    }
+}
+
 impl ServerStream {
     /// Connects to a server, by TLS if there are settings for it.
     ///
@@ -33,14 +43,7 @@ impl ServerStream {
         to: To<'_>,
         tls: Option<&TlsToServers>,
     ) -> io::Result<Self> {
-        let below = Self::connect_plainly(connector, to).await?;
-        match tls {
-            None => Ok(below),
-            Some(tls) => {
-                let connecting = Box::pin(TlsStream::connect(below, tls, to, false));
-                Ok(Self::Tls(Box::new(connecting.await?)))
-            }
-        }
+        Ok(Carrier::connect(connector, to, tls, false).await?.into())
     }
 
     /// Connects to a FastCGI server, for a request.
@@ -66,10 +69,11 @@ impl ServerStream {
         }
     }
 
-    pub(super) async fn connect_plainly(connector: &Connector, to: To<'_>) -> io::Result<Self> {
-        let mut stream = Self::Plain(ServerSocket::connect(connector, to).await?);
-        stream.write_all(to.preface).await?;
-        Ok(stream)
+    /// The server took too long, on a connection that others may use, too.
+    pub(crate) fn distrust(&self) {
+        if let Self::Http2(stream) = self {
+            stream.distrust();
+        }
     }
 
     /// Receives into `room`; `Ok(0)` is the end of the stream.

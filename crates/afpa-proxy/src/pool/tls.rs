@@ -9,7 +9,7 @@ use afpa_tls::machine::{RECORD, ServerName};
 use afpa_tls::{ClientMachine, ClientTls, Failure};
 
 use super::connect::To;
-use super::stream::ServerStream;
+use super::socket::ServerSocket;
 use crate::select::Address;
 
 /// How the servers of a group are reached by TLS.
@@ -49,7 +49,7 @@ impl TlsToServers {
 
 /// A connection of TLS to a server.
 pub struct TlsStream {
-    below: ServerStream,
+    below: ServerSocket,
     machine: ClientMachine,
     settings: TlsToServers,
     /// Plaintext that has arrived and was not asked for yet.
@@ -75,7 +75,7 @@ impl TlsStream {
     /// # Errors
     /// With the error of the system, or the fault of the server's certificate.
     pub(super) async fn connect(
-        below: ServerStream,
+        below: ServerSocket,
         settings: &TlsToServers,
         to: To<'_>,
         offers_http2: bool,

@@ -40,7 +40,7 @@ async fn attempt(task: &ProbeTask) -> io::Result<bool> {
     };
     let made_for = MadeFor { tls: task.tls.clone(), limits };
     match reach(&connector, to, made_for).await? {
-        Reached::Http1(stream) => attempt_on(task, stream).await,
+        Reached::Http1(carrier) => attempt_on(task, carrier.into()).await,
         Reached::Http2(connection) => {
             let once = Once(connection);
             let stream = once.0.stream().ok_or(io::ErrorKind::ConnectionRefused)?;

@@ -1,6 +1,6 @@
 //! Connections of HTTP/2 to servers, each of which carries many requests of its core.
 //!
-//! A stream of such a connection is a [`ServerStream`] like any other: its owner writes a request of HTTP/1.1 to it,
+//! A stream of such a connection is a [`ServerStream`](super::ServerStream) like any other: its owner writes a request of HTTP/1.1 to it,
 //! and reads a response of HTTP/1.1 from it. So an exchange, a probe, and the parser of responses need not know of
 //! HTTP/2 (docs/decisions/http2-to-servers.md). [`afpa_h2::client`] speaks the protocol; a task for each connection
 //! moves its bytes.
@@ -20,9 +20,9 @@ use std::task::{Context, Poll};
 use afpa_framework::steady_ms;
 use afpa_h2::Limits;
 
+use super::carrier::Carrier;
 use super::connect::{Connector, To};
-use super::stream::ServerStream;
-use super::tls::{TlsStream, TlsToServers};
+use super::tls::TlsToServers;
 pub(crate) use servers::{Http2Servers, Idle};
 pub(crate) use silence::LONG_MS;
 use state::{State, drive};
@@ -33,7 +33,7 @@ pub(crate) use stream::gone;
 #[derive(Debug)]
 pub(crate) enum Reached {
     /// The server has chosen HTTP/1.1.
-    Http1(ServerStream),
+    Http1(Carrier),
     /// It speaks HTTP/2.
     Http2(Rc<Http2Connection>),
 }
@@ -58,19 +58,10 @@ pub(crate) async fn reach(
     to: To<'_>,
     made_for: MadeFor,
 ) -> io::Result<Reached> {
-    let below = ServerStream::connect_plainly(connector, to).await?;
-    let below = match &made_for.tls {
-        None => below,
-        Some(tls) => {
-            let stream = Box::pin(TlsStream::connect(below, tls, to, true)).await?;
-            let is_http2 = stream.speaks_http2();
-            let stream = ServerStream::Tls(Box::new(stream));
-            if !is_http2 {
-                return Ok(Reached::Http1(stream));
-            }
-            stream
-        }
-    };
+    let below = Carrier::connect(connector, to, made_for.tls.as_ref(), true).await?;
+    if !below.may_speak_http2() {
+        return Ok(Reached::Http1(below));
+    }
     let state = RefCell::new(State::new(below, made_for.limits, to.tally.cloned()));
     let connection = Rc::new(Http2Connection { made_for, state });
     let opening = Opening(Some(Rc::clone(&connection)));

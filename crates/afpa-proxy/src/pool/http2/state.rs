@@ -13,14 +13,14 @@ use foldhash::fast::RandomState;
 
 use super::silence::Silence;
 use super::slot::{self, Slot};
-use super::{Http2Connection, ServerStream};
+use super::{Carrier, Http2Connection};
 use crate::select::Tally;
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) machine: Connection,
     /// `None`: it is over.
-    pub(super) below: Option<ServerStream>,
+    pub(super) below: Option<Carrier>,
     /// Bytes of the machine's output that were sent already.
     pub(super) sent: usize,
     /// The beginning of a frame.
@@ -64,7 +64,7 @@ pub(super) async fn drive(connection: Rc<Http2Connection>) {
 }
 
 impl State {
-    pub(super) fn new(below: ServerStream, limits: Limits, tally: Option<Tally>) -> Self {
+    pub(super) fn new(below: Carrier, limits: Limits, tally: Option<Tally>) -> Self {
         let now = steady_ms();
         if let Some(tally) = &tally {
             tally.http2_opened();
@@ -287,7 +287,7 @@ impl State {
 fn flush(
     machine: &mut Connection,
     sent: &mut usize,
-    below: &mut ServerStream,
+    below: &mut Carrier,
     cx: &mut Context<'_>,
 ) -> io::Result<()> {
     let output = machine.output();

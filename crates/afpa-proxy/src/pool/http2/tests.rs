@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 async fn connected() -> (Rc<Http2Connection>, UnixStream) {
     let (near, far) = UnixStream::pair().expect("a pair");
     let limits = Limits::default();
-    let below = ServerStream::Plain(ServerSocket::of_unix(near, &CoreRing::default()));
+    let below = Carrier::Plain(ServerSocket::of_unix(near, &CoreRing::default()));
     let state = RefCell::new(State::new(below, limits, None));
     let connection = Rc::new(Http2Connection { made_for: MadeFor { tls: None, limits }, state });
     tokio::task::spawn_local(drive(Rc::clone(&connection)));
