@@ -1,19 +1,16 @@
 //! The parts that the document roots of one configuration share: a root costs no thread and no table of its own.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use afpa_cache::Cache;
 use afpa_cache::root::DocumentRoot;
-use afpa_cache::watch::{WatchSettings, WatchThread, Watcher};
+use afpa_cache::watch::{ChangeSink, WatchSettings, WatchThread, Watcher};
 
-use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::known_scripts::ChangeNumber;
 use crate::load::{Absent, Compressor};
-use crate::push::{Changes, RootsByKey, Written, start_pusher};
 
 /// The cache of all document roots, and the threads that work for them.
 pub struct Common {
@@ -23,12 +20,17 @@ pub struct Common {
     watch_thread: Arc<WatchThread>,
     watch: WatchSettings,
     absent: Absent,
-    roots: RootsByKey,
     /// To the thread that loads written files.
-    written: Option<SyncSender<Written>>,
+    pusher: Option<SyncSender<Push>>,
     /// The last loss of changes that the cache knows of.
     loss: AtomicU64,
 }
+
+/// Loads a written file.
+pub(crate) type Push = Box<dyn FnOnce() + Send>;
+
+/// How many files may wait to be pushed, of all document roots. Further files are loaded when they are asked for.
+const WAITING: usize = 4096;
 
 impl Common {
     /// For document roots that are opened in it. With `push`, and where there are watches, written files are loaded before they
@@ -43,10 +45,9 @@ impl Common {
         watch: WatchSettings,
         push: bool,
     ) -> io::Result<Arc<Self>> {
-        let roots = RootsByKey::default();
-        let written = (push && watch.enabled).then(|| start_pusher(&roots)).transpose()?;
+        let pusher = (push && watch.enabled).then(start_pusher).transpose()?;
         let (absent, loss) = (Absent::default(), AtomicU64::default());
-        Ok(Arc::new(Self { cache, compressor, watch_thread, watch, absent, roots, written, loss }))
+        Ok(Arc::new(Self { cache, compressor, watch_thread, watch, absent, pusher, loss }))
     }
 
     /// The cache.
@@ -63,31 +64,19 @@ impl Common {
         &self.absent
     }
 
-    /// Watches the tree of a document root with this key. The number changes with each change.
+    /// Watches the tree of a document root.
     pub(crate) fn watch(
-        self: &Arc<Self>,
+        &self,
         root: &DocumentRoot,
-        (key, number): (u32, &Arc<ChangeNumber>),
+        sink: Arc<dyn ChangeSink>,
     ) -> io::Result<Watcher> {
-        let changes = Changes { common: Arc::clone(self), key, number: Arc::clone(number) };
-        self.watch_thread.watch(root, Arc::new(changes), self.watch)
+        self.watch_thread.watch(root, sink, self.watch)
     }
 
-    /// From now on files that are written below the root are loaded.
-    pub(crate) fn enter(&self, root: &Arc<DocRoot>) {
-        let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = root.key() as usize;
-        if roots.len() <= place {
-            roots.resize_with(place + 1, Weak::new);
-        }
-        if let Some(known) = roots.get_mut(place) {
-            *known = Arc::downgrade(root);
-        }
-    }
-
-    pub(crate) fn written(&self, key: u32, path: &[u8]) {
-        if let Some(written) = &self.written {
-            let _ = written.try_send((key, path.into()));
+    /// Has a written file loaded, if files are pushed and not too many wait.
+    pub(crate) fn push(&self, load: impl FnOnce() -> Push) {
+        if let Some(pusher) = &self.pusher {
+            let _ = pusher.try_send(load());
         }
     }
 
@@ -97,4 +86,12 @@ impl Common {
             self.cache.suspect_all();
         }
     }
+}
+
+/// Starts the one thread that loads written files. It ends when the sender does.
+fn start_pusher() -> io::Result<SyncSender<Push>> {
+    let (sender, written) = sync_channel::<Push>(WAITING);
+    let run = move || written.into_iter().for_each(|push| push());
+    std::thread::Builder::new().name("afpa-push".into()).spawn(run)?;
+    Ok(sender)
 }

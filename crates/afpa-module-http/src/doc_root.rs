@@ -1,19 +1,22 @@
 //! A document root with its cache, watcher and settings.
 
-use std::io;
+mod open;
+
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use afpa_cache::root::DocumentRoot;
-use afpa_cache::watch::{WatchSettings, WatchThread, Watcher};
-use afpa_cache::{Arena, Cache, CacheSettings, Key, Millis, Object};
+use afpa_cache::watch::Watcher;
+use afpa_cache::{Cache, Key, Millis, Object};
 use afpa_http::media::MediaTypes;
 use afpa_http::{Host, Request};
+
+pub use open::DocRootError;
 
 use crate::common::Common;
 use crate::header::HttpHeader;
 use crate::known_scripts::{ChangeNumber, KnownScripts};
-use crate::load::{Compressor, Homes, Pipeline, RootedPath, split_home};
+use crate::load::{Compresses, Homes, Pipeline, RootedPath, split_home};
 use crate::script::{self, Script};
 use crate::settings::DocRootSettings;
 
@@ -35,60 +38,7 @@ pub struct DocRoot {
 /// A path below a home: the part that names the home, and the rest.
 type Split<'a> = (&'a [u8], &'a [u8]);
 
-/// A thread cannot be started: the one that watches the document root, pushes files, or compresses.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot watch the document root: {0}")]
-pub struct DocRootError(#[from] io::Error);
-
 impl DocRoot {
-    /// Opens a document root with a cache of its own, whose objects live in `arena`. This starts threads, so
-    /// the process drops its privileges before, while `root` may have been opened with them.
-    ///
-    /// # Errors
-    /// [`DocRootError`] when no thread can be started.
-    pub fn open(
-        root: DocumentRoot,
-        settings: DocRootSettings,
-        cache: CacheSettings,
-        watch: WatchSettings,
-        arena: Arena,
-    ) -> Result<Arc<Self>, DocRootError> {
-        let compressor = Compressor::start(settings.compression.queue)?;
-        let (cache, thread) = (Cache::new(cache, arena), Arc::new(WatchThread::default()));
-        let common = Common::start(cache, compressor, thread, watch, settings.push)?;
-        Self::open_in(root, settings, &common, 0)
-    }
-
-    /// Opens a document root that has cache and threads in common with others. `key` distinguishes its
-    /// objects from those of the others: a small number.
-    ///
-    /// # Errors
-    /// As [`DocRoot::open`].
-    pub fn open_in(
-        root: DocumentRoot,
-        settings: DocRootSettings,
-        common: &Arc<Common>,
-        key: u32,
-    ) -> Result<Arc<Self>, DocRootError> {
-        let mut media = MediaTypes::default();
-        settings.types.iter().for_each(|(extension, kind)| media.set(extension, kind));
-        let doc_root = Arc::new(Self {
-            key,
-            homes: settings.homes.as_deref().map(|dir| Homes::new(dir, root.settings())),
-            pipeline: Pipeline::new(&settings),
-            settings,
-            media: RwLock::new(media),
-            common: Arc::clone(common),
-            root,
-            watcher: OnceLock::new(),
-            changes: Arc::default(),
-        });
-        // This is the only place that sets it, and no other thread has the document root yet.
-        let _ = doc_root.watcher.set(common.watch(&doc_root.root, (key, &doc_root.changes))?);
-        common.enter(&doc_root);
-        Ok(doc_root)
-    }
-
     /// The number that distinguishes objects of this document root from others in the same cache.
     pub fn key(&self) -> u32 {
         self.key
@@ -128,7 +78,8 @@ impl DocRoot {
         request: &Request<'_, '_>,
     ) {
         if object.header().wants_codings(request) {
-            self.common.compressor().enqueue(self, object);
+            let root: Weak<dyn Compresses> = Arc::<Self>::downgrade(self);
+            self.common.compressor().enqueue(root, object);
         }
     }
 

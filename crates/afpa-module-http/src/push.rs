@@ -1,8 +1,7 @@
 //! Acts on changes that the watcher reports: objects are dropped, and written files are loaded before they
 //! are asked for ("content is pushed to the cache simply by writing it", IBM paper, section 2).
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use afpa_cache::watch::ChangeSink;
 use afpa_cache::{Fill, Keep, Key, Millis};
@@ -17,12 +16,11 @@ use crate::load;
 /// Passes the changes below one document root on to the cache.
 pub(crate) struct Changes {
     pub(crate) common: Arc<Common>,
+    pub(crate) root: Weak<DocRoot>,
     pub(crate) key: u32,
+    /// It changes with each change.
     pub(crate) number: Arc<ChangeNumber>,
 }
-
-/// How many files may wait to be pushed, of all document roots. Further files are loaded when they are asked for.
-const WAITING: usize = 4096;
 
 impl ChangeSink for Changes {
     fn changed(&self, path: &[u8]) {
@@ -36,7 +34,14 @@ impl ChangeSink for Changes {
     }
 
     fn written(&self, path: &[u8]) {
-        self.common.written(self.key, path);
+        self.common.push(|| {
+            let (root, path) = (Weak::clone(&self.root), Box::<[u8]>::from(path));
+            Box::new(move || {
+                if let Some(root) = root.upgrade() {
+                    push_written(&root, &path);
+                }
+            })
+        });
     }
 
     fn overflow(&self, loss: u64) {
@@ -45,42 +50,11 @@ impl ChangeSink for Changes {
     }
 }
 
-/// A written file: the key of its document root, and its path there.
-pub(crate) type Written = (u32, Box<[u8]>);
-
-/// Document roots by their keys.
-pub(crate) type RootsByKey = Arc<Mutex<Vec<Weak<DocRoot>>>>;
-
-/// Starts the one thread that loads written files. It ends when the sender does.
-///
-/// # Errors
-/// When the thread cannot be started.
-pub(crate) fn start_pusher(roots: &RootsByKey) -> std::io::Result<SyncSender<Written>> {
-    let (sender, written) = sync_channel(WAITING);
-    let pusher = Pusher { roots: Arc::clone(roots), written };
-    std::thread::Builder::new().name("afpa-push".into()).spawn(move || pusher.run())?;
-    Ok(sender)
-}
-
-struct Pusher {
-    roots: RootsByKey,
-    written: Receiver<Written>,
-}
-
-impl Pusher {
-    fn run(self) {
-        while let Ok((key, path)) = self.written.recv() {
-            let Some(doc_root) = self.root(key) else { continue };
-            let now = Millis(steady_ms());
-            for key in keys_of(&doc_root, &path) {
-                push(&doc_root, &key, now);
-            }
-        }
-    }
-
-    fn root(&self, key: u32) -> Option<Arc<DocRoot>> {
-        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-        roots.get(key as usize)?.upgrade()
+/// Loads the objects that a written file is part of.
+fn push_written(doc_root: &DocRoot, path: &[u8]) {
+    let now = Millis(steady_ms());
+    for key in keys_of(doc_root, path) {
+        push(doc_root, &key, now);
     }
 }
 

@@ -19,7 +19,6 @@ const CIRCLES: &[(&str, &str, usize)] = &[
     ("afpa-lab", "choice.rs", 3),
     ("afpa-lab", "servers/afpa.rs", 8),
     ("afpa-lab", "sites/configuration.rs", 3),
-    ("afpa-module-http", "common.rs", 10),
 ];
 
 #[test]

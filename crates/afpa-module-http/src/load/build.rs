@@ -1,13 +1,12 @@
 //! From open files to payloads, validators and heads.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afpa_cache::root::{FileBody, OpenFile, VersionError, read_exact_version};
-use afpa_cache::{Family, Hint, Keep, Object, Payload, Stamp, Ticket};
+use afpa_cache::{Cache, Family, Hint, Keep, Object, Payload, Stamp, Ticket};
 use afpa_framework::Priority;
 use afpa_h2::FieldBlock;
 use afpa_h3::Qpack;
@@ -16,39 +15,13 @@ use afpa_http::{Coding, CodingSet, EntityTag, ResponseHead, Status};
 use siphasher::sip128::SipHasher13;
 
 use super::compress::Encode;
+use super::fault::BuildError;
 use super::filter::{Draft, Origin};
-use super::find::Sources;
+use super::page::PageInMemory;
+use super::sources::Sources;
 use crate::doc_root::DocRoot;
 use crate::header::{HttpHeader, Variant};
 use crate::settings::DocRootSettings;
-
-/// Why an object could not be built.
-#[derive(Debug)]
-pub(super) enum BuildError {
-    /// A file is no longer the version that was opened.
-    Changed,
-    /// A file cannot be read.
-    Io(io::Error),
-    /// Pages in memory have all the room that they may have.
-    NoRoom,
-    /// A filter cannot make anything of it; the log has the reason.
-    Refused(Status),
-}
-
-impl From<io::Error> for BuildError {
-    fn from(error: io::Error) -> Self {
-        BuildError::Io(error)
-    }
-}
-
-impl From<VersionError> for BuildError {
-    fn from(error: VersionError) -> Self {
-        match error {
-            VersionError::Changed | VersionError::Grown => BuildError::Changed,
-            VersionError::Io(error) => BuildError::Io(error),
-        }
-    }
-}
 
 /// The header data and payloads of an object, ready to be published.
 pub(super) struct Content {
@@ -115,7 +88,8 @@ pub(super) fn build(
 /// Makes the due codings of an object, for the object that replaces it. Codings that save too little, or for
 /// which the arena has no room, are left out: identity is always there.
 pub(super) fn with_codings(
-    doc_root: &DocRoot,
+    settings: &DocRootSettings,
+    cache: &Cache<HttpHeader>,
     object: &Object<HttpHeader>,
     encode: &Encode,
 ) -> Result<Content, BuildError> {
@@ -127,14 +101,14 @@ pub(super) fn with_codings(
     // Codings are made of files alone.
     let stamp = object.stamp().copied().ok_or(BuildError::Changed)?;
     let mut made = Vec::new();
-    for (coding, level) in wanted(doc_root.settings(), &codings) {
+    for (coding, level) in wanted(settings, &codings) {
         if object.is_dropped() {
             return Err(BuildError::Changed);
         }
         let Some(bytes) = encode(coding, level, &content).map_err(BuildError::Io)? else {
             continue;
         };
-        let Some(mut room) = doc_root.cache().reserve(bytes.len()) else { continue };
+        let Some(mut room) = cache.reserve(bytes.len()) else { continue };
         room.copy_from_slice(&bytes);
         let payload = Payload::Pinned(room.freeze());
         made.push(Coded { coding, payload, stamp, digest, made_here: true });
@@ -145,13 +119,8 @@ pub(super) fn with_codings(
         fields: Arc::clone(&header.fields),
         priority: header.priority,
         last_modified: header.last_modified,
-        edits: Edits {
-            rules: &doc_root.settings().fields,
-            mask: header.edits,
-            origin: None,
-            marks: None,
-        },
-        http3: doc_root.settings().http3,
+        edits: Edits { rules: &settings.fields, mask: header.edits, origin: None, marks: None },
+        http3: settings.http3,
     };
     Ok(assemble(about, codings, CodingSet::IDENTITY))
 }
@@ -236,7 +205,7 @@ fn made(
             (Payload::Pinned(room.freeze()), of, false)
         }
         None => {
-            let page = PageInMemory::of(doc_root, content)?;
+            let page = PageInMemory::of(doc_root.cache(), content)?;
             (Payload::File(page.file, page.len), page.stamp, page.for_one_response)
         }
     };
@@ -247,33 +216,6 @@ fn made(
 /// A digest by which contents that a filter has made are compared.
 pub(super) fn digest(content: &[u8]) -> u128 {
     SipHasher13::new().hash(content).as_u128()
-}
-
-/// A page in a file without a name. It counts against the limit of such pages until the last response has let it go.
-#[derive(Debug)]
-pub(crate) struct PageInMemory {
-    pub(crate) file: Arc<FileBody>,
-    pub(crate) stamp: Stamp,
-    pub(crate) len: u64,
-    for_one_response: bool,
-}
-
-impl PageInMemory {
-    pub(super) fn of(doc_root: &DocRoot, content: &[u8]) -> Result<Self, BuildError> {
-        let charge = doc_root.cache().charge_page(content.len()).ok_or(BuildError::NoRoom)?;
-        let for_one_response = charge.is_for_one_response();
-        let file = nameless(content).map_err(BuildError::Io)?;
-        let stamp = Stamp::from(&rustix::fs::fstat(&file).map_err(io::Error::from)?);
-        let file = Arc::new(FileBody::of(file, &stamp)?.charged(charge));
-        Ok(Self { file, stamp, len: content.len() as u64, for_one_response })
-    }
-}
-
-fn nameless(content: &[u8]) -> io::Result<File> {
-    let file = rustix::fs::memfd_create("afpa-page", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut file = File::from(file);
-    file.write_all(content)?;
-    Ok(file)
 }
 
 /// The time at which the result of a filter last changed: now, unless the object that it replaces was the same. The

@@ -16,7 +16,8 @@ use afpa_http::Coding;
 
 use super::build::digest;
 use super::filter::{Draft, Origin};
-use super::find::{self, Found, Sources};
+use super::find::{self, Found};
+use super::sources::Sources;
 use crate::doc_root::DocRoot;
 use crate::header::{HttpHeader, Variant};
 

@@ -10,18 +10,16 @@
 //! that is still listed is replaced. When a file changes, its object is dropped, and the codings are
 //! discarded.
 
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod thread;
+
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 
-use afpa_cache::Object;
+use afpa_cache::{Cache, Object};
 
-use super::build::{self, BuildError};
-use super::compress::{Encode, compress};
-use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
+use crate::settings::DocRootSettings;
 
 /// Compresses objects for the document roots that share it. Its thread ends when the last of them is gone.
 pub struct Compressor {
@@ -46,10 +44,19 @@ pub struct CompressorStats {
     pub failed: u64,
 }
 
+/// A document root, as far as codings are made for it.
+pub(crate) trait Compresses: Send + Sync {
+    /// Which codings are wanted.
+    fn settings(&self) -> &DocRootSettings;
+
+    /// The cache of its objects.
+    fn cache(&self) -> &Cache<HttpHeader>;
+}
+
 /// An object whose codings are to be made. A job keeps nothing alive: the memory of an object that is dropped
 /// becomes free even while its job waits.
 struct CompressionJob {
-    doc_root: Weak<DocRoot>,
+    root: Weak<dyn Compresses>,
     object: Weak<Object<HttpHeader>>,
 }
 
@@ -71,24 +78,6 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// Starts a compressor whose queue holds so many jobs.
-    ///
-    /// # Errors
-    /// When its thread cannot be started.
-    pub fn start(queue: usize) -> io::Result<Arc<Compressor>> {
-        Self::start_with(queue, Box::new(compress))
-    }
-
-    /// As [`Compressor::start`], with another encoder.
-    pub(super) fn start_with(queue: usize, encode: Box<Encode>) -> io::Result<Arc<Compressor>> {
-        // Without a place to wait in, a job could only be handed over while the thread waits for one.
-        let (queue, waiting) = sync_channel(queue.max(1));
-        let counts = Arc::new(Counts::default());
-        let worker = CompressorThread { queue: waiting, counts: Arc::clone(&counts), encode };
-        std::thread::Builder::new().name("afpa-codings".into()).spawn(move || worker.run())?;
-        Ok(Arc::new(Compressor { queue, counts }))
-    }
-
     /// The counts so far.
     pub fn stats(&self) -> CompressorStats {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -104,81 +93,16 @@ impl Compressor {
         }
     }
 
-    /// Queues an object of `doc_root` for compression. Never waits: if the queue is full, a later request for
+    /// Queues an object of a document root for compression. Never waits: if the queue is full, a later request for
     /// the object tries again.
-    pub(crate) fn enqueue(&self, doc_root: &Arc<DocRoot>, object: &Arc<Object<HttpHeader>>) {
-        let job =
-            CompressionJob { doc_root: Arc::downgrade(doc_root), object: Arc::downgrade(object) };
+    pub(crate) fn enqueue(&self, root: Weak<dyn Compresses>, object: &Arc<Object<HttpHeader>>) {
+        let job = CompressionJob { root, object: Arc::downgrade(object) };
         match self.queue.try_send(job) {
             Ok(()) => add(&self.counts.enqueued, 1),
             Err(_) => {
                 add(&self.counts.refused, 1);
                 object.header().enqueue_failed();
             }
-        }
-    }
-}
-
-/// The thread.
-struct CompressorThread {
-    queue: Receiver<CompressionJob>,
-    counts: Arc<Counts>,
-    encode: Box<Encode>,
-}
-
-/// The outcome of a job.
-enum CompressionResult {
-    /// So many codings were made.
-    Done(usize),
-    /// The object was dropped.
-    Overtaken,
-    /// The object stays as it is.
-    Failed,
-}
-
-/// The lowest priority: the thread runs only when no other thread wants the core.
-const NICE: i32 = 19;
-
-impl CompressorThread {
-    fn run(self) {
-        if let Err(error) = rustix::process::nice(NICE) {
-            tracing::warn!(
-                %error,
-                "the priority of a thread cannot be lowered: codings are made at that of requests"
-            );
-        }
-        while let Ok(job) = self.queue.recv() {
-            // If an encoder panics, one object goes without codings; the thread goes on.
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.serve(&job)));
-            match outcome.unwrap_or(CompressionResult::Failed) {
-                CompressionResult::Done(codings) => {
-                    add(&self.counts.codings, codings as u64);
-                    add(&self.counts.done, 1);
-                }
-                CompressionResult::Overtaken => add(&self.counts.overtaken, 1),
-                CompressionResult::Failed => add(&self.counts.failed, 1),
-            }
-        }
-    }
-
-    fn serve(&self, job: &CompressionJob) -> CompressionResult {
-        let Some((doc_root, object)) = job.doc_root.upgrade().zip(job.object.upgrade()) else {
-            return CompressionResult::Overtaken;
-        };
-        let content = match build::with_codings(&doc_root, &object, &*self.encode) {
-            Ok(content) => content,
-            Err(BuildError::Changed) => return CompressionResult::Overtaken,
-            Err(BuildError::NoRoom | BuildError::Refused(_)) => return CompressionResult::Failed,
-            Err(BuildError::Io(error)) => {
-                let path = object.key().path.escape_ascii();
-                tracing::warn!(%path, %error, "a file cannot be compressed");
-                return CompressionResult::Failed;
-            }
-        };
-        let made = content.payloads.len() - object.payloads().len();
-        match doc_root.cache().replace(&object, (content.header, content.bytes), content.payloads) {
-            Ok(_) => CompressionResult::Done(made),
-            Err(_changed) => CompressionResult::Overtaken,
         }
     }
 }

@@ -6,10 +6,14 @@ use afpa_cache::watch;
 use afpa_framework::GATHERED;
 use afpa_http::{Coding, Status};
 
-use super::build::{BuildError, PageInMemory};
-use super::{Listing, Loaded, homes::RootedPath, listing, refusal::Refusal};
+use super::fault::BuildError;
+use super::homes::RootedPath;
+use super::listing;
+use super::loaded::{Listing, Loaded};
+use super::page::PageInMemory;
+use super::refusal::Refusal;
+use super::sources::Sources;
 use crate::doc_root::DocRoot;
-use crate::header::HttpHeader;
 use crate::script::{self, Script};
 
 /// The result of looking for a path.
@@ -18,34 +22,6 @@ pub(super) enum Found {
     File(Sources),
     /// No file: the answer is made from this instead. A watch reports it, or not, when there is one.
     Nothing(Loaded, Coverage),
-}
-
-/// The open files behind an object.
-pub(super) struct Sources {
-    /// Path of the file as a URL has it: below the document root, or below the home of a user.
-    pub(super) path: Vec<u8>,
-    /// The file.
-    pub(super) file: OpenFile,
-    /// Its siblings in other codings.
-    pub(super) stored: Vec<(Coding, OpenFile)>,
-    /// Whether a watch reports every change of these files.
-    pub(super) coverage: Coverage,
-}
-
-impl Sources {
-    /// Whether an object was made from the same versions of these files.
-    pub(super) fn are_those_of(&self, header: &HttpHeader) -> bool {
-        let same = |coding, file: &OpenFile| {
-            header.variant(coding).is_some_and(|variant| variant.stamp == file.stamp)
-        };
-        let stored = |coding| self.stored.iter().any(|(known, _)| *known == coding);
-        // A page with includes is not compared: it is expanded again.
-        let expanded = header.variant(Coding::Identity).is_none_or(|own| own.digest.is_some());
-        !expanded
-            && same(Coding::Identity, &self.file)
-            && self.stored.iter().all(|(coding, file)| same(*coding, file))
-            && header.stored().all(stored)
-    }
 }
 
 /// Looks for what `path` names. `depend` is called with every path before that is opened
@@ -230,7 +206,7 @@ fn as_sent(doc_root: &DocRoot, html: Vec<u8>) -> Loaded {
     if html.len() as u64 <= GATHERED {
         return Loaded::Listing(Listing::Short(html));
     }
-    match PageInMemory::of(doc_root, &html) {
+    match PageInMemory::of(doc_root.cache(), &html) {
         Ok(page) => Loaded::Listing(Listing::Long(page)),
         Err(BuildError::NoRoom) => Loaded::Refused(Refusal::NoRoom),
         Err(BuildError::Io(error)) => Loaded::Refused(Refusal::Unread(error)),

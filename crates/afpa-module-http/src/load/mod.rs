@@ -18,11 +18,15 @@ mod compare;
 mod compress;
 mod compressor;
 mod fallback;
+mod fault;
 mod filter;
 mod find;
 mod homes;
 mod listing;
+mod loaded;
+mod page;
 mod refusal;
+mod sources;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,59 +37,19 @@ use afpa_http::Status;
 
 use crate::doc_root::DocRoot;
 use crate::header::HttpHeader;
-use crate::script::Script;
-use build::BuildError;
+use fault::BuildError;
 use find::Found;
 use refusal::Refusal;
 
 pub(crate) use absent::Absent;
-pub(crate) use build::PageInMemory;
 pub use compare::Comparer;
+pub(crate) use compressor::Compresses;
 pub use compressor::{Compressor, CompressorStats};
 pub(crate) use fallback::{load_or_none, look};
 pub(crate) use filter::Pipeline;
 pub(crate) use homes::{Homes, RootedPath, split_home};
-
-/// A listing as it is sent: a short one is copied behind its head.
-#[derive(Debug)]
-pub(crate) enum Listing {
-    Short(Vec<u8>),
-    Long(PageInMemory),
-}
-
-/// The result of loading a path.
-#[derive(Debug)]
-pub(crate) enum Loaded {
-    /// A cache object.
-    Object(Arc<Object<HttpHeader>>),
-    /// A directory, whose name ends with a slash.
-    Slash,
-    /// A script, which servers run if there are any for it.
-    Script(Script),
-    /// The listing of a directory, as HTML.
-    Listing(Listing),
-    /// There is a file. Its object is not wanted.
-    There,
-    /// No file: the fallback decides.
-    NoFile,
-    /// No object that could be sent; the status says why.
-    Failed(Status),
-    /// No object that could be sent; the log says why, too.
-    Refused(Refusal),
-}
-
-impl Loaded {
-    /// With its reason in the log.
-    pub(crate) fn told(self, path: &[u8]) -> Loaded {
-        match self {
-            Loaded::Refused(refusal) => {
-                refusal.tell(path);
-                Loaded::Failed(refusal.status())
-            }
-            loaded => loaded,
-        }
-    }
-}
+pub(crate) use loaded::{Listing, Loaded};
+pub(crate) use page::PageInMemory;
 
 /// A load that a change overtook is begun again, for this long and so many times. A request that waited for
 /// such a load gets nothing from it, and has to load in its turn.

@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -5,12 +6,14 @@ use std::time::Duration;
 
 use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::watch::WatchSettings;
-use afpa_cache::{Arena, Cache, CacheSettings, Millis, Payload};
+use afpa_cache::{Arena, CacheSettings, Millis, Payload};
 use afpa_framework::Helpers;
 use afpa_http::{Coding, CodingSet, FieldSlots, RequestLimits, request};
 
 use super::*;
 use crate::common::Common;
+use crate::doc_root::DocRoot;
+use crate::load::compress::{Encode, compress};
 use crate::load::{Loaded, load};
 use crate::settings::DocRootSettings;
 

@@ -3,8 +3,8 @@
 use afpa_cache::Keep;
 use afpa_http::{CodingSet, media};
 
-use super::{Draft, Filter, Origin};
-use crate::load::build::BuildError;
+use super::pipeline::{Draft, Filter, Origin};
+use crate::load::fault::BuildError;
 use crate::settings::{Charset, DocRootSettings};
 
 /// Names the charset of text, or leaves it to the file.

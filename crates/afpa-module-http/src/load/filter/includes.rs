@@ -9,10 +9,11 @@ use afpa_cache::{Coverage, Keep, Stamp};
 use afpa_http::Status;
 use afpa_includes::{Document, ExpandError, Facts, Files, Limits, Page, Unreadable, expand};
 
-use super::{Draft, Filter, Origin};
+use super::pipeline::{Draft, Filter, Origin};
 use crate::doc_root::DocRoot;
-use crate::load::build::BuildError;
-use crate::load::find::{self, Found, Sources};
+use crate::load::fault::BuildError;
+use crate::load::find::{self, Found};
+use crate::load::sources::Sources;
 
 /// Expands the elements of a page.
 pub(super) struct Includes;
