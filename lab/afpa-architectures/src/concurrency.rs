@@ -10,8 +10,8 @@ use std::thread::Builder;
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use crate::context::ServerContext;
 use crate::io::{self, sync};
-use crate::serve::ServerContext;
 use crate::{Concurrency, Content, Handler};
 
 /// Serves the connections of `listener`.

@@ -20,6 +20,7 @@ mod architecture;
 mod clock;
 mod concurrency;
 mod content;
+mod context;
 mod io;
 mod options;
 mod protocol;

@@ -1,13 +1,13 @@
 //! From options to a running server.
 
 use std::net::TcpListener;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::{Architecture, Content, Handler, Options, Without, concurrency};
+use crate::context::ServerContext;
+use crate::{Options, concurrency};
 
 /// Serves until a signal ends the process. Prints its URL on standard output, in a line.
 ///
@@ -25,41 +25,6 @@ pub fn serve(options: &Options) -> Result<()> {
         }
     };
     concurrency::run(&listener, &shared)
-}
-
-/// State that all threads of control of a server share.
-#[derive(Debug)]
-pub(crate) struct ServerContext {
-    pub(crate) architecture: Architecture,
-    pub(crate) gather: bool,
-    pub(crate) pool: u32,
-    pub(crate) helpers: u32,
-    pub(crate) connections: u32,
-    options: Options,
-}
-
-impl ServerContext {
-    fn new(options: &Options) -> Result<Self> {
-        Ok(Self {
-            architecture: options.architecture()?,
-            gather: options.has(Without::GatherWrite),
-            pool: options.pool,
-            helpers: options.helpers,
-            connections: options.connections,
-            options: options.clone(),
-        })
-    }
-
-    /// The content, for one of so many processes.
-    pub(crate) fn open(&self, processes: usize) -> Result<Arc<Content>> {
-        let root = self.options.root.display();
-        Content::open(&self.options, processes).with_context(|| format!("cannot serve {root}"))
-    }
-
-    /// A handler for one thread of control.
-    pub(crate) fn handler(&self, content: &Arc<Content>) -> Handler {
-        Handler::new(content, &self.options, self.architecture.closes)
-    }
 }
 
 /// The longest queue of connections that wait to be accepted (JAWS: the listen backlog).

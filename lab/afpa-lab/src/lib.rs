@@ -39,4 +39,5 @@ pub mod units;
 mod usage;
 pub mod user_mode;
 pub mod whitebox;
+mod wish;
 pub mod work;

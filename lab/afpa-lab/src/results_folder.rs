@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-use crate::choice::Wish;
 use crate::results::{Journal, Point, Results, Turn, write_whole};
 use crate::whitebox::WhiteBox;
+use crate::wish::Wish;
 
 /// The journal of turns.
 pub const TURNS: &str = "turns.jsonl";

@@ -15,8 +15,8 @@ use tokio_uring::buf::BoundedBuf;
 use tokio_uring::fs::File;
 use tokio_uring::net::{TcpListener as RingListener, TcpStream};
 
-use super::{RECEIVE, is_passing};
-use crate::serve::ServerContext;
+use super::arrival::{RECEIVE, is_passing};
+use crate::context::ServerContext;
 use crate::{Answer, Body, Handler, Step};
 
 /// Submissions that may wait to be seen by the kernel.

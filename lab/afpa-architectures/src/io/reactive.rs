@@ -11,10 +11,10 @@ use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::net::SocketFlags;
 use slab::Slab;
 
+use super::arrival::{RECEIVE, is_passing};
 use super::helpers::{Done, Helpers, Job};
 use super::send::{Progress, Sending};
-use super::{RECEIVE, is_passing};
-use crate::serve::ServerContext;
+use crate::context::ServerContext;
 use crate::{Answer, Body, Handler, Loaded, Step};
 
 /// Serves many connections with one thread.

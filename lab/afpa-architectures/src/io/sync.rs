@@ -5,8 +5,9 @@ use std::net::{TcpListener, TcpStream};
 
 use anyhow::Result;
 
-use super::{RECEIVE, is_passing, send};
-use crate::serve::ServerContext;
+use super::arrival::{RECEIVE, is_passing};
+use super::send;
+use crate::context::ServerContext;
 use crate::{Handler, Step};
 
 /// Accepts, serves, closes; then the next one.

@@ -4,7 +4,8 @@ use anyhow::Result;
 
 use afpa_netlab::load::{Generator as Flows, Interval, LoadOptions, Target};
 
-use super::{Generator, fetch_all, warm_up};
+use super::fetch_all;
+use super::generator::{Generator, warm_up};
 use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::{Request, Workload};
 

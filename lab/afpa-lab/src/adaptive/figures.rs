@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CHOOSES, FIXED};
+use super::contestants::{CHOOSES, FIXED};
 use crate::bench::{Case, Metric, Samples};
 use crate::stats::{Spread, pairs};
 

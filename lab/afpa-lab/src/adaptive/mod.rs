@@ -5,6 +5,7 @@
 //! I/O strategy itself, or is held to one. The result is the core's time for a request, in each phase and over the
 //! whole; the time in which a server finds out that the load has changed is part of it.
 
+mod contestants;
 mod figures;
 mod phases;
 mod report;
@@ -24,12 +25,8 @@ use crate::servers::{self, Programs};
 use crate::stats::rotated;
 use crate::work::Work;
 
+pub(crate) use contestants::{CHOOSES, FIXED};
 pub use figures::{PhaseFigures, Whole};
-
-/// The server that chooses.
-pub(crate) const CHOOSES: &str = "afpa";
-/// The servers that are held to one strategy.
-pub(crate) const FIXED: [&str; 2] = ["afpa-readiness", "afpa-completion"];
 
 /// The results of a run.
 #[derive(Debug, Clone, Serialize)]

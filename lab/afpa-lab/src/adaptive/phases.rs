@@ -2,7 +2,7 @@
 
 use afpa_generator::Object;
 
-use super::{CHOOSES, FIXED};
+use super::contestants::{CHOOSES, FIXED};
 use crate::bench::{Case, Method, Metric, TcLoad};
 use crate::fast_path::mix;
 

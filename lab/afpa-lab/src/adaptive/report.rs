@@ -1,6 +1,7 @@
 //! The results for people.
 
-use super::{CHOOSES, FIXED, Results};
+use super::Results;
+use super::contestants::{CHOOSES, FIXED};
 use crate::bench::{Align, Report, Table, times};
 use crate::stats::Spread;
 

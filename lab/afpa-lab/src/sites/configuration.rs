@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Server, Settings, make_folder};
+use super::settings::{Server, Settings, make_folder};
 
 /// The content of a page after its change.
 pub(super) const CHANGED: &str = "it was changed";

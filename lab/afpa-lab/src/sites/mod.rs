@@ -6,11 +6,11 @@
 
 mod configuration;
 mod process;
+mod settings;
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,30 +19,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stats::Spread;
 use configuration::Files;
 use process::{Held, Process};
-
-/// The settings of a comparison.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Sites, each with two hosts.
-    pub sites: usize,
-    /// Certificates, each for the hosts of one site.
-    pub certificates: usize,
-    /// Whether all sites have one document root.
-    pub shared: bool,
-    /// Fresh starts of each server.
-    pub rounds: usize,
-    /// `afpa`.
-    pub afpa: PathBuf,
-    /// `nginx`.
-    pub nginx: PathBuf,
-}
-
-/// A server that is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Server {
-    Afpa,
-    Nginx,
-}
+pub use settings::Settings;
+use settings::{PATIENCE, Server};
 
 /// The figures of one start.
 struct Turn {
@@ -140,15 +118,6 @@ fn free() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-impl Server {
-    fn name(self) -> &'static str {
-        match self {
-            Server::Afpa => "AFPA",
-            Server::Nginx => "nginx",
-        }
-    }
-}
-
 fn table(settings: &Settings, turns: &[Vec<Turn>; 2]) -> String {
     let folders = if settings.shared { "one root" } else { "a root each" };
     let mut text = format!(
@@ -179,12 +148,4 @@ fn table(settings: &Settings, turns: &[Vec<Turn>; 2]) -> String {
     row("memory after it (PSS),", "MiB", &|turn| mib(turn.after.memory));
     row("stop,", "s", &|turn| turn.stop.as_secs_f64());
     text
-}
-
-/// The time limit of every wait.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Makes a folder that the servers' users may read.
-fn make_folder(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
 }

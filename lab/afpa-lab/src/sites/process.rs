@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{PATIENCE, Server, Settings};
+use super::settings::{PATIENCE, Server, Settings};
 use crate::memory::{self, kilobytes};
 
 pub(super) struct Process {

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use self::engine::{Engine, Mode};
+use super::generator::{Generator, warm_up};
 use super::socket::allow_files;
-use super::{Generator, warm_up};
 use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::Workload;
 

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::engine::Engine;
-use super::{Generator, fetch_all, warm_up};
+use super::fetch_all;
+use super::generator::{Generator, warm_up};
 use crate::measure::{ClientSetup, Load, Measured};
 use crate::workload::Workload;
 
