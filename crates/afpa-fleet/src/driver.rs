@@ -32,7 +32,7 @@ impl Driver {
         now: Duration,
     ) -> Option<Rollout> {
         if rollout.is_over() {
-            // Nobody drives it, and the next push may be of servers that count anew.
+            // Without a roll-out there is no driver, and the servers may count the next one from the beginning again.
             self.phase = None;
             self.lost();
             return None;
@@ -61,8 +61,8 @@ impl Driver {
         self.lease.wrote(number, asked, now);
     }
 
-    /// A write was refused, or nobody knows its fate, or the servers do not answer. A process that finds itself in the record
-    /// all the same goes on with its phase.
+    /// A write was refused, its outcome is unknown, or the servers do not answer. If the record names this process all the same,
+    /// it goes on with its phase.
     pub fn lost(&mut self) {
         self.lease.lost();
     }

@@ -25,13 +25,13 @@ pub trait Machine: Send + Sync {
     /// Uses the keys of these seeds from now on.
     fn take_seeds(&self, seeds: &Seeds);
 
-    /// A record of the fleet has another value; `None`: none. When this returns, it is in use.
+    /// A record of the fleet has a new value, or none. When this returns, the value is in use.
     fn take_record(&self, _key: &str, _value: Option<&str>) {}
 
     /// Sums since the start.
     fn readings(&self) -> Readings;
 
-    /// The revision of the fleet's configuration that is in force, from what was read of it and no other source; `None`:
+    /// The revision of the fleet's configuration that is in force, as it was read with that configuration; `None`: there is
     /// none.
     fn runs(&self) -> Option<Revision>;
 

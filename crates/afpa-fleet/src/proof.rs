@@ -29,7 +29,7 @@ struct ToldOfPeer {
 }
 
 impl Heartbeat {
-    /// As bytes for the servers. A machine that takes configurations, or is asked for answers, has the secret.
+    /// Encodes it for the servers. A machine that takes configurations or answers peers has the secret.
     pub fn encode_by(&self, secret: Option<&Secret>) -> Vec<u8> {
         let Some(secret) = secret.filter(|_| self.takes || self.peer.is_some()) else {
             return Self { peer: None, ..self.clone() }.encode();
@@ -58,10 +58,10 @@ impl Heartbeat {
         hex(&secret.seal(&self.purpose(), &told))
     }
 
-    /// From bytes of the servers. Without a proof a heartbeat says nothing about configurations, and of no peer.
+    /// Decodes bytes from the servers. Without a proof, what a heartbeat says about configurations and peers is left out.
     ///
     /// # Errors
-    /// When they are none, or what is sealed is of another machine.
+    /// When they are no heartbeat, or the sealed part belongs to another machine.
     pub fn decode_by(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, NotUnderstood> {
         let beat = Self::decode(bytes)?;
         let open = |sealed: &Option<String>, purpose: &str| {

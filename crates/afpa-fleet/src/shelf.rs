@@ -20,10 +20,10 @@ use crate::keyring::hex;
 use crate::lease::Lease;
 use crate::seal::Secret;
 
-/// Bytes of a sealed record that are read. A message of the servers has a megabyte by default.
+/// The most bytes of a sealed record. The servers take messages of a megabyte by default.
 const LONGEST: usize = 512 * 1024;
 
-/// Bytes of a key.
+/// The most bytes of a key.
 const LONGEST_KEY: usize = 16 * 1024;
 
 /// A record, before it is sealed.
@@ -35,7 +35,7 @@ struct Record {
     value: Option<String>,
 }
 
-/// Bytes that are no record of this fleet. They are left alone.
+/// The bytes are not a record of this fleet. They are left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a record of certificates is sealed by another secret: `secret` in [fleet] has to be the same file on all machines"
@@ -70,7 +70,7 @@ struct Slot {
     key: String,
     value: Option<Arc<str>>,
     lease: Lease,
-    /// Somebody in this process works with it.
+    /// A caller in this process has taken the record.
     is_wanted: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct Shelf {
     /// When the bucket was made: a record is opened for its own bucket and subject alone.
     bucket: u64,
     slots: BTreeMap<String, Slot>,
-    /// All that there were at the beginning of the conversation have been read.
+    /// The records that were there at the beginning of the conversation have all been read.
     is_read: bool,
 }
 
@@ -126,12 +126,13 @@ impl fmt::Debug for Shelf {
 }
 
 impl Shelf {
-    /// Of the process with this random word.
+    /// An empty shelf, of the process with this random word.
     pub fn new(own: String, secret: Secret) -> Self {
         Self { own, secret, bucket: 0, slots: BTreeMap::new(), is_read: false }
     }
 
-    /// A conversation begins, about the bucket that was made then. Another one has none of the records.
+    /// A conversation with the servers begins, about the bucket that was made at this time. A bucket of another time is a new
+    /// one, without records.
     pub fn begin(&mut self, bucket: u64) {
         self.is_read = false;
         if self.bucket != bucket {
@@ -139,12 +140,12 @@ impl Shelf {
         }
     }
 
-    /// The conversation has ended. The values stay.
+    /// The conversation with the servers has ended. The values stay in use.
     pub fn end(&mut self) {
         self.is_read = false;
     }
 
-    /// All records that there were at the beginning have been read. Those that nobody has written yet are nobody's.
+    /// The records that were there at the beginning have all been read. Records that do not exist yet are free.
     pub fn complete(&mut self, now: Duration) {
         self.is_read = true;
         for slot in self.slots.values_mut() {
@@ -152,12 +153,12 @@ impl Shelf {
         }
     }
 
-    /// Whether they were.
+    /// Whether all records have been read.
     pub fn is_read(&self) -> bool {
         self.is_read
     }
 
-    /// The last part of the subject of a record. Without the secret nobody tells its key from it.
+    /// The last part of the subject of a record: a digest, from which the key cannot be found without the secret.
     pub fn subject(&self, key: &str) -> String {
         hex(&self.secret.derive::<16>(&format!("record {key}")))
     }
@@ -167,15 +168,15 @@ impl Shelf {
         self.slots.get(&self.subject(key))?.value.clone()
     }
 
-    /// How many have a value.
+    /// How many records have a value.
     pub fn count(&self) -> usize {
         self.slots.values().filter(|slot| slot.value.is_some()).count()
     }
 
-    /// A record was read; no bytes: somebody has deleted it. Its value, if that has changed.
+    /// A record was read; without bytes, it was deleted. Returns its value, if that has changed.
     ///
     /// # Errors
-    /// When it is none of ours.
+    /// When the bytes are not a record of this fleet.
     pub fn read(
         &mut self,
         subject: &str,
@@ -212,7 +213,7 @@ impl Shelf {
         }
     }
 
-    /// The write by which this process takes a record; `None`: another one has it, or somebody here.
+    /// The write by which this process takes a record; `None`: another process has it, or another caller here.
     pub fn take(&mut self, key: &str, now: Duration) -> Option<ShelfWrite> {
         let subject = self.subject(key);
         let slot = self.slots.entry(subject.clone()).or_insert_with(|| {
@@ -225,7 +226,7 @@ impl Shelf {
         self.write(subject, (revision, value, true), now)
     }
 
-    /// The writes by which it goes on to hold those that it works with.
+    /// The writes that renew the leases of the records that callers here have.
     pub fn renew(&self, now: Duration) -> Vec<ShelfWrite> {
         let wanted = self.slots.iter().filter(|(_, slot)| slot.is_wanted);
         let due = wanted.filter_map(|(subject, slot)| {
@@ -236,8 +237,8 @@ impl Shelf {
         due.collect()
     }
 
-    /// The write of a value to a record that this process holds, which it goes on to hold, or gives back; `None`: it does not
-    /// hold it, and does not work with it any more.
+    /// The write of a value to a record that this process holds. `is_held`: it keeps the lease, else it gives it back. `None`: it
+    /// has lost the record.
     pub fn put(
         &mut self,
         key: &str,
@@ -252,7 +253,7 @@ impl Shelf {
         self.write(subject, (revision?, Some(value), is_held), now)
     }
 
-    /// Nobody in this process works with it any more. The write by which it is given back, with the value that it has.
+    /// The write that gives a record back with its present value, once no caller here needs it.
     pub fn leave(&mut self, key: &str, now: Duration) -> Option<ShelfWrite> {
         let subject = self.subject(key);
         let slot = self.slots.get_mut(&subject)?;
@@ -269,7 +270,7 @@ impl Shelf {
         slot.is_some_and(|slot| slot.is_wanted && slot.lease.holds(now))
     }
 
-    /// A write was taken. Its value, if that has changed.
+    /// The servers have taken a write. Returns the value, if that has changed.
     pub fn wrote(&mut self, write: ShelfWrite, revision: u64, now: Duration) -> Option<Changed> {
         let slot = self.slots.get_mut(&write.subject)?;
         match write.is_held {
@@ -284,7 +285,7 @@ impl Shelf {
         Some(Changed { key: slot.key.clone(), value: write.value })
     }
 
-    /// A write was refused, or nobody knows its fate: the record is to be read anew.
+    /// A write was refused, or its outcome is unknown: the record is to be read again.
     pub fn lost(&mut self, subject: &str) {
         if let Some(slot) = self.slots.get_mut(subject) {
             slot.lease.lost();
@@ -314,7 +315,7 @@ impl Shelf {
         if is_here { Ok(record) } else { Err(Sealed) }
     }
 
-    /// Nobody can put a record to another place.
+    /// Bucket and subject, which are sealed with a record, so that it cannot be copied to another place.
     fn context(&self, subject: &str) -> String {
         format!("record {} {subject}", self.bucket)
     }

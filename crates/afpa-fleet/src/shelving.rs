@@ -26,7 +26,7 @@ enum Written {
 }
 
 impl Agent {
-    /// Reads the records of the fleet, and writes those that this process holds, for ever.
+    /// Reads the records of the fleet, and writes the ones that this process holds. It does not return.
     pub(crate) async fn keep_records(&self, streams: &Context) -> Infallible {
         let secret = self.way.secret.clone().filter(|_| self.way.settings.certificates);
         let (Some(secret), mut asks) = (secret, self.asks.lock().await) else {
@@ -133,7 +133,7 @@ impl Agent {
         self.shared.desk.changed.notify_one();
     }
 
-    /// All up to a place has been read, and is used.
+    /// Everything up to a place has been read and is in use.
     fn have_read(&self, place: Position) {
         let now = self.shared.now();
         let was_read = self.with_shelf(|shelf| {
@@ -165,7 +165,7 @@ impl Agent {
                     let is_taken = matches!(fate, Written::At(_));
                     is_taken.then(|| HeldRecord::new(Arc::clone(&self.shared), key))
                 });
-                // Where nobody waits any more, dropping it gives it back.
+                // If the caller has gone, the record is dropped here, which gives it back.
                 drop(answer.send(taken.map_err(ToString::to_string)));
                 outcome.map(|_| ())
             }
@@ -238,7 +238,7 @@ impl Agent {
         self.shared.lock().shelf.as_mut().map(act).unwrap_or_default()
     }
 
-    /// One line for each trouble.
+    /// Logs a trouble once, until it is over.
     fn tell_of_records(&self, why: Option<String>) {
         let mut state = self.shared.lock();
         if let Some(why) = why.as_ref().filter(|_| state.record_trouble.is_none()) {

@@ -1,8 +1,8 @@
 //! The streams at the servers, which a machine makes where there are none.
 //!
-//! A server that has just become the leader of all may not know yet which streams there are, and says of each that it is not
-//! found. A machine that makes it then makes a second one of that name, and servers disagree about which is which. So a machine
-//! that has seen a stream before makes it anew only when it was not found for some time, and nothing else was said.
+//! A server that has just become the leader of the cluster may not know its streams yet, and answers that they are not found.
+//! A machine that creates a stream then creates a second one of the same name, and the servers disagree about the two. So a
+//! machine that has seen a stream creates it again only if every answer for some time was that it is not found.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use async_nats::jetstream::stream::{Config, Stream};
 
 use crate::nats::{Agent, Fault};
 
-/// A stream that was seen before is not there any more after this time.
+/// A stream that was seen before counts as gone when it was not found for this time.
 const ABSENT: Duration = Duration::from_secs(15);
 
 impl Agent {
-    /// A stream. One that is there stays as somebody has made it.
+    /// Finds a stream, or makes it. One that exists keeps its settings.
     pub(crate) async fn stream(&self, streams: &Context, config: Config) -> Result<Stream, Fault> {
         let name = config.name.clone();
         match streams.get_stream(&name).await {

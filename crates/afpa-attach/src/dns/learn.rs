@@ -88,7 +88,8 @@ pub async fn learn(
     }
 }
 
-/// Whether the server gives sets of several records in one order. Asked with EDNS, as each buffer makes it another packet.
+/// Whether the server always gives sets of several records in one order. The questions have EDNS, because each size of the
+/// buffer makes another packet.
 async fn keeps_order(
     key: &Key,
     letters: u64,
@@ -106,10 +107,10 @@ async fn keeps_order(
     Ok(())
 }
 
-/// Asked again later: is the answer still this one?
+/// Asks again later, whether the answer is still this one.
 ///
 /// # Errors
-/// If not.
+/// When it is another one.
 pub async fn confirm(
     key: &Key,
     pinned: &Tail,

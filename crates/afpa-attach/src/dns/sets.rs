@@ -73,7 +73,7 @@ impl Settled {
         self.0.extend(identities(key, sets).map(|(identity, order)| (identity, order.clone())));
     }
 
-    /// They stand in this order now: those that are known by another one have been turned.
+    /// The server has given the sets in this order. Sets that are known in another order are not settled any more.
     pub fn see(&mut self, key: &Key, sets: &Sets) {
         for (identity, order) in identities(key, sets) {
             if self.0.get(&identity).is_some_and(|known| known != order) {

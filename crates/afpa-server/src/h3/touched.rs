@@ -5,8 +5,8 @@ use std::task::Waker;
 
 use quinn_proto::ConnectionHandle;
 
-/// Connections that have something to send, for the endpoint's task. Each request touches its connection several times, so
-/// that is a look at a mark.
+/// Connections that have something to send, for the endpoint's task. A request touches its connection several times, so a
+/// second touch costs no more than a look at a mark.
 #[derive(Default)]
 pub(super) struct Touched {
     list: RefCell<List>,
@@ -47,7 +47,7 @@ impl Touched {
         }
     }
 
-    /// Puts those that were touched into `taken`, which is empty: they are looked at now.
+    /// Moves the touched connections into `taken`, which is empty. The endpoint's task looks at them now.
     pub(super) fn take(&self, taken: &mut Vec<ConnectionHandle>) {
         let mut list = self.list.borrow_mut();
         std::mem::swap(&mut list.handles, taken);
@@ -65,7 +65,7 @@ impl Touched {
 }
 
 impl List {
-    /// Whether it was not there.
+    /// Adds a connection. Returns whether it is new in the list.
     fn add(&mut self, handle: ConnectionHandle) -> bool {
         if self.marks.len() <= handle.0 {
             self.marks.resize(handle.0 + 1, false);
@@ -79,7 +79,7 @@ impl List {
         is_new
     }
 
-    /// Whether it was there.
+    /// Takes the mark of a connection away. Returns whether it had one.
     fn unmark(&mut self, handle: ConnectionHandle) -> bool {
         let was_there = self.marks.get_mut(handle.0).is_some_and(std::mem::take);
         self.count -= usize::from(was_there);
