@@ -22,7 +22,7 @@ fn malformed_requests_end_their_stream_and_broken_frames_the_connection() {
     };
     let Some((server, mut client)) = both(&authority, &tree, "", "", log) else { return };
     let mut raw = |on: &str, bytes: &str, ends: bool| {
-        let order = json!({"do": "raw", "on": on, "bytes": bytes, "ends": ends, "wait": 10_000});
+        let order = json!({"do": "raw", "on": on, "bytes": bytes, "ends": ends, "wait": 60_000});
         client.one(&order)
     };
     // A field section without a path: `:method GET`, `:scheme https`.
@@ -63,7 +63,7 @@ fn resets_and_streams_that_say_nothing_end_the_connection_in_the_end() {
     let (tree, authority) = (site(), Authority::new());
     let Some((server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
     let ask =
-        json!({"do": "resets", "on": "a", "path": "/large.bin", "count": 20_000, "wait": 10_000});
+        json!({"do": "resets", "on": "a", "path": "/large.bin", "count": 20_000, "wait": 60_000});
     let got = client.one(&ask);
     assert_eq!(got["code"], EXCESSIVE_LOAD, "{got}");
     // Streams of an unknown type, and such whose type never comes.
@@ -74,7 +74,7 @@ fn resets_and_streams_that_say_nothing_end_the_connection_in_the_end() {
             200
         );
         let got = client.one(&json!({
-            "do": "uni", "on": on, "bare": true, "bytes": bytes, "ends": true, "count": 20_000, "wait": 10_000,
+            "do": "uni", "on": on, "bare": true, "bytes": bytes, "ends": true, "count": 20_000, "wait": 60_000,
         }));
         assert_eq!(got["code"], EXCESSIVE_LOAD, "{got}");
     }

@@ -82,7 +82,7 @@ fn each_fault_of_a_stream_of_the_connection_has_its_code() {
     for (at, (what, count, bytes, ends, code)) in ONE_WAY.into_iter().enumerate() {
         let got = client.one(&json!({
             "do": "uni", "on": format!("one-{at}"), "bare": true, "bytes": bytes, "ends": ends, "count": count,
-            "wait": 10_000,
+            "wait": 60_000,
         }));
         assert_eq!(got["code"], code, "{what}: {got}");
     }
@@ -97,7 +97,7 @@ fn each_broken_frame_of_a_request_has_its_code() {
     let Some((_server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
     for (at, (what, bytes, code)) in REQUESTS.into_iter().enumerate() {
         let on = format!("request-{at}");
-        let order = json!({"do": "raw", "on": on, "bytes": bytes, "ends": true, "wait": 10_000});
+        let order = json!({"do": "raw", "on": on, "bytes": bytes, "ends": true, "wait": 60_000});
         let got = client.one(&order);
         assert_eq!(got["code"], code, "{what}: {got}");
         // The connection has ended with it.
@@ -145,22 +145,22 @@ fn each_malformed_request_ends_its_stream_alone() {
     ];
     for (what, lines) in &lines {
         let got = client
-            .one(&json!({"do": "raw", "on": "a", "lines": lines, "ends": true, "wait": 10_000}));
+            .one(&json!({"do": "raw", "on": "a", "lines": lines, "ends": true, "wait": 60_000}));
         assert_eq!(got["code"], MESSAGE, "{what}: {got}");
     }
     // Content of another length than that which is announced; `abc`, or none.
     for (length, content) in [("5", "0003616263"), ("2", "0003616263"), ("1", "")] {
         let lines = get("", &[("content-length", length)]);
         let got = client.one(&json!({
-            "do": "raw", "on": "a", "lines": lines, "bytes": content, "ends": true, "wait": 10_000,
+            "do": "raw", "on": "a", "lines": lines, "bytes": content, "ends": true, "wait": 60_000,
         }));
         assert_eq!(got["code"], MESSAGE, "{length}: {got}");
     }
-    let got = client.one(&json!({"do": "raw", "on": "a", "ends": true, "wait": 10_000}));
+    let got = client.one(&json!({"do": "raw", "on": "a", "ends": true, "wait": 60_000}));
     assert_eq!(got["code"], REQUEST_INCOMPLETE, "a stream without a request: {got}");
     // Frames and streams of unknown types say nothing (section 9).
     let got = client.one(&json!({
-        "do": "raw", "on": "a", "lines": get("", &[]), "bytes": "2103616263", "ends": true, "wait": 10_000,
+        "do": "raw", "on": "a", "lines": get("", &[]), "bytes": "2103616263", "ends": true, "wait": 60_000,
     }));
     assert_eq!(got["error"], "", "{got}");
     client.one(&json!({"do": "uni", "on": "a", "bytes": "21616263", "count": 1, "wait": 200}));
