@@ -51,10 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "afpa-tls",
         ],
     ),
-    (
-        "afpa-shared-cache",
-        &["afpa-cache", "afpa-framework", "afpa-h3", "afpa-http", "afpa-proxy"],
-    ),
+    ("afpa-shared-cache", &["afpa-cache", "afpa-framework", "afpa-h3", "afpa-http", "afpa-proxy"]),
     (
         "afpa-module-dns",
         &["afpa-dns", "afpa-dnstap", "afpa-framework", "afpa-police", "afpa-server"],
