@@ -4,7 +4,6 @@ use std::hash::Hasher as _;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use siphasher::sip::SipHasher13;
 
@@ -141,14 +140,14 @@ impl PeersView {
     ) -> Option<Proof> {
         let Choice { peer, key, at, .. } = choice;
         let question = Question { place: *place, key: *key, at: *at, client, secure };
-        Some(self.peers()?.key.ask(&peer.instance, &question, unix_ms(), head))
+        Some(self.peers()?.key.ask(&peer.instance, &question, head))
     }
 
     /// Reads the question in a head. `None`: it is none, or this machine is not as far with orders to purge.
     pub fn read(&self, head: &[u8]) -> Option<(Question, Proof)> {
         let peers = self.peers()?;
         let own = self.0.instance();
-        let Some((question, proof)) = peers.key.read(own, unix_ms(), head) else {
+        let Some((question, proof)) = peers.key.read(own, head) else {
             self.note_served(Serving::Strange);
             return None;
         };
@@ -188,8 +187,4 @@ impl PeersView {
         let (table, key) = (peers.table(), self.key(place, key));
         table.roster.owners(key).into_iter().map(str::to_owned).collect()
     }
-}
-
-fn unix_ms() -> u64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

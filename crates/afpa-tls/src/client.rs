@@ -76,6 +76,11 @@ impl ClientTls {
         Ok(Self(Arc::new(config)))
     }
 
+    /// Those of a client that knows the other side by its key.
+    pub(crate) fn of_shared_key(config: ClientConfig) -> Self {
+        Self(Arc::new(config))
+    }
+
     pub(crate) fn config(&self) -> &Arc<ClientConfig> {
         &self.0
     }

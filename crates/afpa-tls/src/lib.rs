@@ -9,6 +9,7 @@
 //! * [`profile`]: Mozilla's profiles: versions, cipher suites, groups;
 //! * [`tickets`]: keys of session tickets, which rotate and may be shared between machines;
 //! * [`sessions`]: sessions that are kept here and taken once, where early data is accepted;
+//! * [`shared_key`]: two sides that have one key and accept no other, without certificates;
 //! * `hello`: the fields of a client's first message that concern early data;
 //! * [`quic`]: the same settings for QUIC (RFC 9001);
 //! * [`server`], [`client`]: the settings of the two sides, and their form for the machine.
@@ -28,6 +29,7 @@ pub mod resolver;
 mod sealing;
 pub mod server;
 pub mod sessions;
+pub mod shared_key;
 pub mod tickets;
 
 #[cfg(test)]
@@ -44,4 +46,5 @@ pub use server::{
     AcceptEarlyData, AuthoritiesId, ClientAuthorities, ServerSettings, ServerTls, SettingsError,
 };
 pub use sessions::Sessions;
+pub use shared_key::SharedKey;
 pub use tickets::{TicketFileError, TicketKeys};

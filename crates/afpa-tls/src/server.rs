@@ -115,6 +115,12 @@ impl ServerTls {
         Ok(Self { config, certificates, clients, parts })
     }
 
+    /// Those of a listener that knows the other side by its key. There are no certificates, tickets or sessions.
+    pub(crate) fn of_shared_key(config: ServerConfig) -> Self {
+        let (config, certificates, parts) = (Arc::new(config), Arc::default(), Arc::default());
+        Self { config, certificates, clients: None, parts }
+    }
+
     /// The same settings with others of its own choice, as QUIC needs them.
     pub(crate) fn again(
         &self,

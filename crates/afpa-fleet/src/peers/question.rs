@@ -7,10 +7,10 @@
 //! AFPA-Answer: proof          of the answer; proof = HMAC(key, mac)
 //! ```
 //!
-//! A question is for one process, for a short time, and nothing in its head can be changed. An answer without its proof is none.
+//! A question is for one process, and nothing in its head can be changed. An answer without its proof is none. Both go by TLS
+//! between machines that have the secret, so no stranger can repeat one, and no clock is compared.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::time::Duration;
 
 use aws_lc_rs::hmac;
 
@@ -24,13 +24,10 @@ pub const QUESTION: &str = "AFPA-Question";
 /// The name of the line of an answer.
 pub const ANSWER: &str = "AFPA-Answer";
 
-/// A question that is older, or newer, is none: clocks of machines agree to less.
-const LATE: Duration = Duration::from_secs(30);
-
 /// The form of a payload.
-const FORM: u8 = 1;
+const FORM: u8 = 2;
 
-const PAYLOAD: usize = 2 + 16 + 8 + 16 + 8 + 16 + 16;
+const PAYLOAD: usize = 2 + 16 + 8 + 16 + 16 + 16;
 
 const MAC: usize = 32;
 
@@ -63,18 +60,18 @@ impl PeerKey {
     }
 
     /// Puts a question to the process `to` behind a head that is complete. Returns the proof that its answer has.
-    pub fn ask(&self, to: &str, question: &Question, unix_ms: u64, head: &mut Vec<u8>) -> Proof {
+    pub fn ask(&self, to: &str, question: &Question, head: &mut Vec<u8>) -> Proof {
         head.truncate(head.len().saturating_sub(b"\r\n".len()));
-        let payload = question.payload(unix_ms, rand::random());
+        let payload = question.payload(rand::random());
         let mac = self.mac(to, head, &payload);
         let line = format!("{QUESTION}: {}{}\r\n\r\n", hex(&payload), hex(mac.as_ref()));
         head.extend_from_slice(line.as_bytes());
         self.proof(mac.as_ref())
     }
 
-    /// Reads the question in a head, which is for the process `own`. `None`: it has none, or a stranger has written it, or
-    /// somebody repeats it.
-    pub fn read(&self, own: &str, unix_ms: u64, head: &[u8]) -> Option<(Question, Proof)> {
+    /// Reads the question in a head, which is for the process `own`. `None`: it has none, or it is for another process or of
+    /// another secret.
+    pub fn read(&self, own: &str, head: &[u8]) -> Option<(Question, Proof)> {
         let lines = head.strip_suffix(b"\r\n\r\n")?;
         let begin = lines.iter().rposition(|&byte| byte == b'\n')? + 1;
         let (before, line) = lines.split_at_checked(begin)?;
@@ -85,9 +82,7 @@ impl PeerKey {
         let bytes = unhex(std::str::from_utf8(value).ok()?)?;
         let (payload, mac) = bytes.split_at_checked(PAYLOAD)?;
         hmac::verify(&self.0, &signed(own, before, payload), mac).ok()?;
-        let (question, asked_ms) = Question::of(payload)?;
-        let late = u64::try_from(LATE.as_millis()).unwrap_or(u64::MAX);
-        (unix_ms.abs_diff(asked_ms) <= late).then(|| (question, self.proof(mac)))
+        Some((Question::of(payload)?, self.proof(mac)))
     }
 
     fn mac(&self, to: &str, head: &[u8], payload: &[u8]) -> hmac::Tag {
@@ -135,7 +130,7 @@ impl Proof {
 }
 
 impl Question {
-    fn payload(&self, unix_ms: u64, nonce: u128) -> Vec<u8> {
+    fn payload(&self, nonce: u128) -> Vec<u8> {
         let (client, family) = match self.client {
             None => (Ipv6Addr::UNSPECIFIED, 0),
             Some(IpAddr::V4(client)) => (client.to_ipv6_mapped(), 4),
@@ -148,21 +143,19 @@ impl Question {
         bytes.extend_from_slice(&self.key.to_be_bytes());
         bytes.extend_from_slice(&self.at.log.to_be_bytes());
         bytes.extend_from_slice(&self.at.sequence.to_be_bytes());
-        bytes.extend_from_slice(&unix_ms.to_be_bytes());
         bytes.extend_from_slice(&nonce.to_be_bytes());
         bytes.extend_from_slice(&client.octets());
         bytes
     }
 
     /// With the moment at which it was asked.
-    fn of(payload: &[u8]) -> Option<(Self, u64)> {
+    fn of(payload: &[u8]) -> Option<Self> {
         let rest = payload.strip_prefix(&[FORM])?;
         let (&flags, rest) = rest.split_first()?;
         let (place, rest) = rest.split_first_chunk::<16>()?;
         let (key, rest) = rest.split_first_chunk::<8>()?;
         let (log, rest) = rest.split_first_chunk::<8>()?;
         let (sequence, rest) = rest.split_first_chunk::<8>()?;
-        let (unix_ms, rest) = rest.split_first_chunk::<8>()?;
         let (_nonce, rest) = rest.split_first_chunk::<16>()?;
         let client = Ipv6Addr::from(*rest.first_chunk::<16>()?);
         let client = match flags & 0x7f {
@@ -174,8 +167,7 @@ impl Question {
         let at =
             Position { log: u64::from_be_bytes(*log), sequence: u64::from_be_bytes(*sequence) };
         let (key, secure) = (u64::from_be_bytes(*key), flags >> 7 == 1);
-        let question = Self { place: *place, key, at, client, secure };
-        Some((question, u64::from_be_bytes(*unix_ms)))
+        Some(Self { place: *place, key, at, client, secure })
     }
 }
 
@@ -203,15 +195,15 @@ mod tests {
     fn a_question_is_read_as_it_was_asked_and_its_answer_proven() {
         for client in [None, Some("192.0.2.1"), Some("2001:db8::1"), Some("::ffff:192.0.2.1")] {
             let (asked, mut head) = (question(client), HEAD.to_vec());
-            let proof = key(1).ask("b-1", &asked, 1_000_000, &mut head);
-            let (read, own) = key(1).read("b-1", 1_000_900, &head).unwrap();
+            let proof = key(1).ask("b-1", &asked, &mut head);
+            let (read, own) = key(1).read("b-1", &head).unwrap();
             assert_eq!(read, asked);
             assert!(own == proof && head.starts_with(&HEAD[..HEAD.len() - 2]));
             let line = own.line();
             let value = line.strip_prefix("AFPA-Answer: ").unwrap().trim_end();
             assert!(proof.is(value.as_bytes()));
             let mut another = HEAD.to_vec();
-            let other = key(1).ask("b-1", &asked, 1_000_000, &mut another);
+            let other = key(1).ask("b-1", &asked, &mut another);
             assert!(!other.is(value.as_bytes()), "each question has its own");
             for wrong in [&b""[..], b"00", &value.as_bytes()[..63], b"zz"] {
                 assert!(!proof.is(wrong));
@@ -220,24 +212,22 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_a_stranger_a_changed_one_and_one_that_is_repeated_are_none() {
+    fn a_question_of_a_stranger_a_changed_one_and_one_for_another_process_are_none() {
         let mut head = HEAD.to_vec();
-        key(1).ask("b-1", &question(None), 1_000_000, &mut head);
-        let read = |key: &PeerKey, own, now, head: &[u8]| key.read(own, now, head).is_some();
-        assert!(read(&key(1), "b-1", 1_000_000, &head));
-        assert!(!read(&key(2), "b-1", 1_000_000, &head), "another secret");
-        assert!(!read(&key(1), "b-2", 1_000_000, &head), "another process");
-        assert!(!read(&key(1), "b-1", 1_030_001, &head), "late");
-        assert!(!read(&key(1), "b-1", 969_999, &head), "of the future");
-        assert!(!read(&key(1), "b-1", 1_000_000, HEAD), "no question");
+        key(1).ask("b-1", &question(None), &mut head);
+        let read = |key: &PeerKey, own, head: &[u8]| key.read(own, head).is_some();
+        assert!(read(&key(1), "b-1", &head));
+        assert!(!read(&key(2), "b-1", &head), "another secret");
+        assert!(!read(&key(1), "b-2", &head), "another process");
+        assert!(!read(&key(1), "b-1", HEAD), "no question");
         for at in 0..head.len() {
             let mut wrong = head.clone();
             wrong[at] ^= 1;
-            assert!(!read(&key(1), "b-1", 1_000_000, &wrong), "byte {at}");
-            assert!(!read(&key(1), "b-1", 1_000_000, &head[..at]), "{at} bytes");
+            assert!(!read(&key(1), "b-1", &wrong), "byte {at}");
+            assert!(!read(&key(1), "b-1", &head[..at]), "{at} bytes");
         }
         let begin = &head[..head.len() - 2];
         let longer = [begin, b"X-More: 1\r\n\r\n"].concat();
-        assert!(!read(&key(1), "b-1", 1_000_000, &longer), "it is the last line");
+        assert!(!read(&key(1), "b-1", &longer), "it is the last line");
     }
 }

@@ -106,7 +106,7 @@ impl Opened {
         let acme = PreparedAcme::new(&config.acme, place.owner)?;
         let in_force = InForce { check, revision: config.revision };
         let fleet = PreparedFleet::new(&config.fleet, place.owner, in_force)?;
-        let tls = tls.prepare(&config, acme.files())?;
+        let tls = tls.prepare(&config, acme.files(), fleet.secret())?;
         let listeners =
             Listeners::open(&config, &mut routes.listeners, &tls, &bound.listeners, place)?;
         let dns = PreparedDns::new(&config, &bound.dns, bound.moment)?;

@@ -99,6 +99,11 @@ impl PreparedFleet {
         let wanted = Some(Wanted { settings: settings.clone(), credentials, secret });
         Ok(Self { wanted, denied, in_force })
     }
+
+    /// The secret, if there is one and this user may read it.
+    pub(super) fn secret(&self) -> Option<&Secret> {
+        self.wanted.as_ref()?.secret.as_ref()
+    }
 }
 
 /// The content of a file of the fleet; `None` as well if this user may not read it.
@@ -165,12 +170,15 @@ impl FleetState {
             answers,
         };
         let settings = wanted.settings.clone();
+        let key = wanted.secret.as_ref().map(|secret| peers::key(secret)?.client());
+        let to_peers = key.transpose().context("[fleet] peers")?;
         let proofs = (wanted.credentials.clone(), wanted.secret.clone());
         let (host, machine) = (host_name(), Arc::new(machine));
         let fleet = Fleet::start(settings, proofs, (folder, kept), &host, machine)
             .context("the thread of the fleet cannot be started")?;
         responses.pass_purges_on(Some(pass_on(fleet.view())));
-        responses.set_peers(fleet.view().peers().map(peers::of));
+        let views = fleet.view().peers().zip(to_peers);
+        responses.set_peers(views.map(|(view, tls)| peers::of(view, tls)));
         observed.fleet.store(Some(Arc::new(fleet.view())));
         self.running = Some(Running { wanted, fleet });
         Ok(())

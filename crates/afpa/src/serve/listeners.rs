@@ -48,7 +48,7 @@ impl Listeners {
             } else {
                 let place = Place { inherited: &mut *inherited, owner };
                 let mut listener = bind(address, engine.workers, engine.backlog, place)?;
-                if config.http3.is_bound_at(listen) && taken.tls.is_some() {
+                if config.http3.is_bound_at(listen) && taken.tls.is_some() && !taken.is_inner {
                     bind_udp(&mut listener, engine.workers, inherited)?;
                 }
                 new.push(listener.with(taken));

@@ -4,19 +4,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use afpa_fleet::{ANSWER, Choice, Peer, PeersView, Proof, Serving};
+use afpa_fleet::{ANSWER, Choice, Peer, PeersView, Proof, Secret, Serving};
 use afpa_framework::steady_ms;
 use afpa_proxy::exchange::Settings;
+use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{
     Address, Group, GroupSettings, QueueSettings, ServerAddress, ServerSettings,
 };
 use afpa_shared_cache::{FromPeer, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
+use afpa_tls::server::SettingsError;
+use afpa_tls::{ClientTls, SharedKey};
 
 /// A machine that does not answer so long has a server that does not; the client waits no longer for both.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// Machines of one fleet have short ways.
-const CONNECT: Duration = Duration::from_millis(500);
+/// Machines of one fleet have short ways, but a handshake takes a turn of a processor there. One that hangs falls silent a moment
+/// later.
+const CONNECT: Duration = Duration::from_secs(2);
 
 /// How often a machine that cannot be reached is tried, by one request.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -28,6 +32,7 @@ const MOST: usize = 128;
 struct OfFleet {
     view: PeersView,
     settings: Arc<Settings>,
+    tls: ClientTls,
     /// By the random words of their processes.
     groups: Mutex<HashMap<String, Arc<Group>>>,
 }
@@ -40,10 +45,18 @@ struct Question {
     proof: Option<Proof>,
 }
 
-/// The machines of a fleet, for the shared cache.
-pub(super) fn of(view: PeersView) -> Arc<dyn Peers> {
+/// The machines of a fleet, for the shared cache, and how the others are reached.
+pub(super) fn of(view: PeersView, tls: ClientTls) -> Arc<dyn Peers> {
     let (settings, groups) = (Arc::new(settings()), Mutex::default());
-    Arc::new(OfFleet { view, settings, groups })
+    Arc::new(OfFleet { view, settings, tls, groups })
+}
+
+/// The key that machines with one secret show one another.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn key(secret: &Secret) -> Result<SharedKey, SettingsError> {
+    SharedKey::of_seed(&secret.derive("TLS of peers"))
 }
 
 /// How other machines are asked.
@@ -67,7 +80,9 @@ impl OfFleet {
         if groups.len() >= MOST {
             groups.clear();
         }
+        let (tls, http2) = (self.tls.clone(), self.tls.clone());
         let mut settings = GroupSettings {
+            tls: Some(TlsToServers { tls, http2, name: None }),
             name: format!("fleet:{}", peer.name),
             servers: vec![ServerSettings::at(ServerAddress::Fixed(Address::Tcp(peer.address)))],
             // A request that finds no room goes to a server.

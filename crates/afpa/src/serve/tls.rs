@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use afpa_acme::ChallengeKind;
 use afpa_config::{CertificateFiles, Config, Listen, TlsFileError, TlsProfile};
-use afpa_fleet::Seeds;
+use afpa_fleet::{Secret, Seeds};
 use afpa_module_http::ClientDemand;
 use afpa_proxy::pool::TlsToServers;
 use afpa_tls::resolver::{self, IsOrdered};
@@ -24,6 +24,7 @@ use anyhow::{Context as _, bail};
 use arc_swap::ArcSwapOption;
 
 use super::certificate_store::{CertificateStore, Versions, files_of};
+use super::peers;
 use super::tls_of_groups::TlsOfGroups;
 use super::tls_of_sites::SitesTls;
 use crate::keys::{KeyReader, Version};
@@ -58,6 +59,8 @@ pub(super) struct TlsState {
     taken: Option<(Arc<Seeds>, Duration)>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,
+    /// For questions of other machines of the fleet, and the secret whose key it has.
+    peers: Option<(Secret, ListenerTls)>,
     store: CertificateStore,
 }
 
@@ -79,6 +82,7 @@ pub(super) struct PreparedTls {
     seen: Vec<Versions>,
     /// Files of certificates that come by themselves. They may be missing.
     managed: Vec<PathBuf>,
+    peers: Option<(Secret, ListenerTls)>,
     /// The part that is in use once this is adopted.
     adopted: AdoptedTls,
 }
@@ -131,7 +135,7 @@ impl TlsState {
     }
 
     /// Reads the files that a configuration names. The files of certificates that come by themselves, `managed`, may
-    /// be missing.
+    /// be missing, and so may the `secret` of the fleet, if this user may not read it: then the one before stays.
     ///
     /// # Errors
     /// With the file that cannot be used. The certificates in use stay.
@@ -139,12 +143,16 @@ impl TlsState {
         &mut self,
         config: &Config,
         managed: Vec<PathBuf>,
+        secret: Option<&Secret>,
     ) -> anyhow::Result<PreparedTls> {
         let groups = self.servers.prepare(config, self.store.reader())?;
+        let peers = self.prepare_peers(config, secret)?;
+        let of_peers = config.peers_listen().zip(peers.as_ref().map(|(_, tls)| tls.clone()));
         if config.sites.iter().all(|site| site.tls.is_empty()) {
             let (certificates, seen, managed) = (Vec::new(), Vec::new(), Vec::new());
             let adopted = AdoptedTls { groups, clients: vec![None; config.sites.len()] };
-            return Ok(PreparedTls { listeners: Vec::new(), certificates, seen, managed, adopted });
+            let listeners = of_peers.into_iter().collect();
+            return Ok(PreparedTls { listeners, certificates, seen, managed, peers, adopted });
         }
         let running: HashMap<_, _> = self
             .running
@@ -165,9 +173,27 @@ impl TlsState {
             made.context("[tls] cannot be used")
         };
         let sites = SitesTls::new(config, &settings, make)?;
-        let listeners = sites.listeners(config);
+        let mut listeners = sites.listeners(config);
+        listeners.extend(of_peers);
         let adopted = AdoptedTls { groups, clients: sites.demands() };
-        Ok(PreparedTls { listeners, certificates, seen, managed, adopted })
+        Ok(PreparedTls { listeners, certificates, seen, managed, peers, adopted })
+    }
+
+    /// For questions of other machines: they are never read without TLS.
+    fn prepare_peers(
+        &self,
+        config: &Config,
+        secret: Option<&Secret>,
+    ) -> anyhow::Result<Option<(Secret, ListenerTls)>> {
+        if config.peers_listen().is_none() {
+            return Ok(None);
+        }
+        match (secret, &self.peers) {
+            (Some(secret), Some((before, _))) if secret != before => make_peers(secret).map(Some),
+            (Some(secret), None) => make_peers(secret).map(Some),
+            (_, Some(before)) => Ok(Some(before.clone())),
+            (None, None) => bail!("[fleet] peers: this user cannot read `secret`"),
+        }
     }
 
     /// Takes the prepared state into use. Handshakes in progress go on with the state that they began with.
@@ -176,6 +202,7 @@ impl TlsState {
         self.store.keep(self.running.iter().map(|(files, _)| files));
         self.seen = prepared.seen;
         self.managed = prepared.managed.into_iter().map(ManagedFile::new).collect();
+        self.peers = prepared.peers;
         self.read_managed();
         self.replace();
         prepared.adopted
@@ -396,6 +423,11 @@ impl ManagedFile {
             }
         }
     }
+}
+
+fn make_peers(secret: &Secret) -> anyhow::Result<(Secret, ListenerTls)> {
+    let tls = peers::key(secret).and_then(|key| key.server()).context("[fleet] peers")?;
+    Ok((secret.clone(), ListenerTls::new(tls)))
 }
 
 /// A certificate that nobody reads for us stays what it was at the start.

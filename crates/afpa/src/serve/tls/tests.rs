@@ -53,7 +53,7 @@ fn in_use(state: &TlsState) -> Vec<String> {
 fn a_file_that_changes_between_two_steps_of_a_start_is_taken_afterwards() {
     let bed = Bed::new("old.test");
     let mut state = TlsState::default();
-    let prepared = state.prepare(&bed.config, Vec::new()).unwrap();
+    let prepared = state.prepare(&bed.config, Vec::new(), None).unwrap();
     bed.issue("new.test");
     state.adopt(prepared);
     assert_eq!(in_use(&state), ["old.test"]);
@@ -65,7 +65,7 @@ fn a_file_that_changes_between_two_steps_of_a_start_is_taken_afterwards() {
 fn files_that_do_not_fit_change_nothing_until_they_do() {
     let bed = Bed::new("old.test");
     let mut state = TlsState::default();
-    let prepared = state.prepare(&bed.config, Vec::new()).unwrap();
+    let prepared = state.prepare(&bed.config, Vec::new(), None).unwrap();
     state.adopt(prepared);
     let key = fs::read_to_string(bed.place("key.pem")).unwrap();
     bed.issue("new.test");
@@ -87,7 +87,7 @@ fn secrets_are_not_added_to_what_others_can_read() {
     let mut state = TlsState::default();
     for (mode, right) in [(0o644, false), (0o640, false), (0o600, true)] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        let prepared = state.prepare(&bed.config, Vec::new()).map(|_| ());
+        let prepared = state.prepare(&bed.config, Vec::new(), None).map(|_| ());
         assert_eq!(prepared.is_ok(), right, "{mode:o}: {prepared:?}");
         if let Err(error) = prepared {
             assert!(error.to_string().contains("chmod 600"), "{error}");
