@@ -143,19 +143,21 @@ impl PeersView {
         Some(self.peers()?.key.ask(&peer.instance, &question, head))
     }
 
-    /// Reads the question in a head. `None`: it is none, or this machine is not as far with orders to purge.
-    pub fn read(&self, head: &[u8]) -> Option<(Question, Proof)> {
-        let peers = self.peers()?;
+    /// Reads the question in a head.
+    ///
+    /// # Errors
+    /// When it is none, or this machine is not as far with orders to purge.
+    pub fn read(&self, head: &[u8]) -> Result<(Question, Proof), Serving> {
         let own = self.0.instance();
-        let Some((question, proof)) = peers.key.read(own, head) else {
-            self.note_served(Serving::Strange);
-            return None;
+        let read = self.peers().and_then(|peers| peers.key.read(own, head));
+        let read = match read {
+            None => Err(Serving::Strange),
+            Some((question, _)) if !self.0.footing().answers(question.at) => {
+                Err(Serving::TurnedAway)
+            }
+            Some(read) => Ok(read),
         };
-        if !self.0.footing().answers(question.at) {
-            self.note_served(Serving::TurnedAway);
-            return None;
-        }
-        Some((question, proof))
+        read.inspect_err(|end| self.note_served(*end))
     }
 
     /// A question for this key is answered.

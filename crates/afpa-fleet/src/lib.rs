@@ -73,7 +73,10 @@ pub use members::{MemberLook, Members, Standing};
 pub use message::{Envelope, Heartbeat, NotUnderstood, Order, PeerWord, Refused};
 pub use orders::{Fate, Full, Orders, Queued};
 pub use owners::{Decision, Footing, Heat, Hot, Owner, Roster, Shed};
-pub use peers::{ANSWER, Asking, Peer, PeerCounts, PeerKey, Proof, QUESTION, Question, Serving};
+pub use peers::{
+    ANSWER, Asking, Peer, PeerCounts, PeerKey, Proof, QUESTION, Question, Refusal, Refusals,
+    Serving,
+};
 pub use records::{HeldRecord, Records};
 pub use rollout::{Bounds, Listed, Phase, Rollout, Stage, Taker, Unfit};
 pub use seal::{NotASecret, Secret};

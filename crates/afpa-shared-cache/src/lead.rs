@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use afpa_cache::Object;
 use afpa_framework::duration_us;
 use afpa_framework::{ClientStream, Now};
-use afpa_http::BodyLength;
 use afpa_http::caching::cache_status::{Forward, Outcome};
 use afpa_http::edits::KeptEdits;
 use afpa_http::etag::with_strong_spellings;
+use afpa_http::{BodyLength, Status};
 use afpa_proxy::exchange::{self, Core, End, Job, Report};
 use afpa_proxy::request::RequestHead;
 use afpa_proxy::response::Asked;
@@ -337,9 +337,10 @@ async fn ask<C: ClientStream + ?Sized>(
     let failed = |report: &Report| matches!(report.end, End::Failed(_));
     let (end, report) = match (report, heard.get()) {
         (None, _) => (PeerEnd::Failed, None),
-        (Some(report), Heard::Strange) if !outlived.is_gone() => {
+        (Some(report), Heard::Strange(status)) if !outlived.is_gone() => {
             drop(report);
-            (PeerEnd::Refused, None)
+            let differs = status == Status::MISDIRECTED_REQUEST.code();
+            (if differs { PeerEnd::Differs } else { PeerEnd::Refused }, None)
         }
         (Some(report), _) if failed(&report) && !outlived.is_gone() => (PeerEnd::Failed, None),
         (Some(report), Heard::Proven) => (PeerEnd::Answered, Some(report)),

@@ -47,7 +47,7 @@ pub use key::labels::Purge;
 pub use lead::{Answer, Answered};
 pub use look_up::{Found, look_up};
 pub use peer_head::key_of as shared_key_of;
-pub use peers::{FromPeer, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
+pub use peers::{FromPeer, NoQuestion, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
 pub use plan::Plan;
 pub use policy::{CachePolicy, Mode, QueryRule};
 pub use request::{CacheRequest, ClientHead, SiteCache};

@@ -15,8 +15,11 @@ pub trait Peers: Send + Sync {
     /// The machine to ask for the answer with a key, of the place with these rules. `None`: a server is asked.
     fn choose(&self, place: &[u8; 16], key: &[u8]) -> Option<ToPeer>;
 
-    /// Reads the question in a head. `None`: there is none, or it is not answered.
-    fn read(&self, head: &[u8]) -> Option<FromPeer>;
+    /// Reads the question in a head.
+    ///
+    /// # Errors
+    /// When there is none, or it is not answered.
+    fn read(&self, head: &[u8]) -> Result<FromPeer, NoQuestion>;
 
     /// The hash of a key, the same on each machine.
     fn key(&self, place: &[u8; 16], key: &[u8]) -> u64;
@@ -57,10 +60,21 @@ pub trait PeerQuestion {
 pub enum PeerEnd {
     /// It was answered.
     Answered,
-    /// It was refused.
+    /// It was refused: the other machine has other rules for the place, or another key.
+    Differs,
+    /// It was refused for another reason, which may be over soon.
     Refused,
     /// There was no answer.
     Failed,
+}
+
+/// Why the head of another machine is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoQuestion {
+    /// It is none.
+    Strange,
+    /// It comes from a machine that is farther with orders to purge.
+    Behind,
 }
 
 /// The client for whom another machine is asked.

@@ -225,6 +225,7 @@ fn a_machine_with_other_rules_and_one_with_another_secret_answer_nothing() {
     let a = bed.machine("a", &origin, "");
     let b = bed.machine("b", &origin, "[site.cache]\ngrace = \"7s\"\n");
     gather(&[&a, &b]);
+    let begun = Instant::now();
     for target in 0..40 {
         for machine in [&a, &b] {
             assert_eq!(machine.server.get(&format!("/{target}")).status, 200);
@@ -232,6 +233,14 @@ fn a_machine_with_other_rules_and_one_with_another_secret_answer_nothing() {
         assert_eq!(origin.count(&format!("/{target}")), 2);
     }
     assert!(counts(&a, "refused") > 0 && counts(&b, "turned_away") == counts(&a, "refused"));
+    // A machine that refuses is not asked for each answer, and the log says so.
+    let pauses = begun.elapsed().as_secs() / 10;
+    for (machine, other) in [(&a, "b"), (&b, "a")] {
+        let refused = counts(machine, "refused");
+        assert!((3..=3 + pauses).contains(&refused), "{refused} of some 20, {pauses}");
+        let said = format!("{other} has other rules for a site");
+        assert_eq!(machine.server.log().matches(&said).count(), 1, "{}", machine.server.log());
+    }
     assert_eq!(counts(&a, "answered") + counts(&b, "answered"), 0);
 
     let c = bed.machine_with("c", &origin, "", "x");

@@ -10,6 +10,7 @@
 //! The decisions are those of `owners`.
 
 mod question;
+mod refusals;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use crate::message::PeerWord;
 use crate::owners::{Heat, Roster, Shed};
 use crate::seal::Secret;
 pub use question::{ANSWER, PeerKey, Proof, QUESTION, Question};
+pub use refusals::{Refusal, Refusals};
 
 /// The part of this machine among those that ask one another.
 #[derive(Debug)]

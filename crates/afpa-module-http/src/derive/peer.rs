@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use afpa_framework::{Cached, Client, Now, Outbox, Secured, Table};
 use afpa_http::{BodyLength, Method, Status, Version};
-use afpa_shared_cache::shared_key_of;
+use afpa_shared_cache::{NoQuestion, shared_key_of};
 
 use super::kept::{self, Kept};
 use super::miss::AskedByPeer;
@@ -55,31 +55,40 @@ impl<T: Table> Http<T> {
         let plain = parsed.method == Method::Get
             && parsed.body == BodyLength::None
             && parsed.version == Version::Http11;
-        let question = peers.as_ref().filter(|_| plain).and_then(|peers| {
+        let question = match peers.as_ref().filter(|_| plain) {
             // Only the question itself tells who asks.
-            peers.read(request.head)
-        });
-        let (Some(peers), Some(question)) = (peers, question) else {
-            let asked = Asked { must_close: true, ..asked };
-            return Cached::Hit(responder.page(asked, Status::NOT_FOUND, out));
+            Some(peers) => peers.read(request.head),
+            None => Err(NoQuestion::Strange),
         };
-        let refuse = |responder: &mut crate::respond::Responder, out: &mut Outbox| {
+        let (peers, question) = match (peers, question) {
+            (Some(peers), Ok(question)) => (peers, question),
+            (Some(_), Err(NoQuestion::Behind)) => {
+                return Cached::Hit(responder.page(asked, Status::SERVICE_UNAVAILABLE, out));
+            }
+            _ => {
+                let asked = Asked { must_close: true, ..asked };
+                return Cached::Hit(responder.page(asked, Status::NOT_FOUND, out));
+            }
+        };
+        let refuse = |status, responder: &mut crate::respond::Responder, out: &mut Outbox| {
             peers.served(question.key, false);
-            Cached::Hit(responder.page(asked, Status::MISDIRECTED_REQUEST, out))
+            Cached::Hit(responder.page(asked, status, out))
         };
+        // This machine and the other one do not mean the same.
+        let differs = Status::MISDIRECTED_REQUEST;
         let set = global.peers.sets.get(&question.place).copied();
         let found = set.and_then(|set| Some((set, route::for_peer(global, set, parsed, paths)?)));
         let (Some((set, (to, edits))), Some(view)) = (found, responses.as_mut()) else {
-            return refuse(responder, out);
+            return refuse(differs, responder, out);
         };
         *tls = question.client.secure.then(|| Rc::new(secured()));
         let client = question.client.address.map_or(Client::Unix, Client::Ip);
         let way = (client, tls.as_deref(), now);
         let Some(lookup) = global.shared_request(parsed, (&to, set), way) else {
-            return refuse(responder, out);
+            return refuse(differs, responder, out);
         };
         if peers.key(&question.place, shared_key_of(keys, &lookup)) != question.key {
-            return refuse(responder, out);
+            return refuse(differs, responder, out);
         }
         let scope = Some((to.site, Some(set)));
         let asked =
@@ -98,7 +107,7 @@ impl<T: Table> Http<T> {
             }
             Kept::Ask(None) | Kept::Instead(_) => None,
         };
-        let Some(plan) = plan else { return refuse(responder, out) };
+        let Some(plan) = plan else { return refuse(Status::SERVICE_UNAVAILABLE, responder, out) };
         peers.served(question.key, true);
         let mut edits = edits;
         if let Some(edits) = edits.as_mut().filter(|edits| edits.rules.marks()) {

@@ -25,8 +25,8 @@ pub(crate) struct Proven<'a, 'q> {
 pub(crate) enum Heard {
     /// Nothing.
     Nothing,
-    /// A head without the proof.
-    Strange,
+    /// A head without the proof, with this status.
+    Strange(u16),
     /// A head with it.
     Proven,
 }
@@ -60,7 +60,7 @@ impl Tap for Proven<'_, '_> {
     fn head(&mut self, response: &response::Response<'_, '_>, now: Now) -> Passing {
         let mut lines = response.lines();
         if !lines.any(|(name, value)| self.asking.is_proof(name, value)) {
-            self.heard.set(Heard::Strange);
+            self.heard.set(Heard::Strange(response.status));
             return Passing::Withheld;
         }
         self.heard.set(Heard::Proven);

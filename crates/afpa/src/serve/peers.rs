@@ -1,17 +1,19 @@
 //! Other machines of the fleet, as the shared cache asks them for answers and is asked.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use afpa_fleet::{ANSWER, Choice, Peer, PeersView, Proof, Secret, Serving};
+use afpa_fleet::{
+    ANSWER, Asking, Choice, Peer, PeersView, Proof, Refusal, Refusals, Secret, Serving,
+};
 use afpa_framework::steady_ms;
 use afpa_proxy::exchange::Settings;
 use afpa_proxy::pool::TlsToServers;
 use afpa_proxy::select::{
     Address, Group, GroupSettings, QueueSettings, ServerAddress, ServerSettings,
 };
-use afpa_shared_cache::{FromPeer, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
+use afpa_shared_cache::{FromPeer, NoQuestion, PeerClient, PeerEnd, PeerQuestion, Peers, ToPeer};
 use afpa_tls::server::SettingsError;
 use afpa_tls::{ClientTls, SharedKey};
 
@@ -34,21 +36,28 @@ struct OfFleet {
     settings: Arc<Settings>,
     tls: ClientTls,
     /// By the random words of their processes.
-    groups: Mutex<HashMap<String, Arc<Group>>>,
+    others: Mutex<HashMap<String, Arc<Other>>>,
+}
+
+/// Another machine's process.
+struct Other {
+    group: Arc<Group>,
+    refusals: Mutex<Refusals>,
 }
 
 /// A question.
 struct Question {
     view: PeersView,
     choice: Choice,
+    other: Arc<Other>,
     place: [u8; 16],
     proof: Option<Proof>,
 }
 
 /// The machines of a fleet, for the shared cache, and how the others are reached.
 pub(super) fn of(view: PeersView, tls: ClientTls) -> Arc<dyn Peers> {
-    let (settings, groups) = (Arc::new(settings()), Mutex::default());
-    Arc::new(OfFleet { view, settings, tls, groups })
+    let (settings, others) = (Arc::new(settings()), Mutex::default());
+    Arc::new(OfFleet { view, settings, tls, others })
 }
 
 /// The key that machines with one secret show one another.
@@ -72,13 +81,13 @@ pub(super) fn settings() -> Settings {
 }
 
 impl OfFleet {
-    fn group(&self, peer: &Peer) -> Arc<Group> {
-        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(group) = groups.get(&peer.instance) {
-            return Arc::clone(group);
+    fn other(&self, peer: &Peer) -> Arc<Other> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = others.get(&peer.instance) {
+            return Arc::clone(other);
         }
-        if groups.len() >= MOST {
-            groups.clear();
+        if others.len() >= MOST {
+            others.clear();
         }
         let (tls, http2) = (self.tls.clone(), self.tls.clone());
         let mut settings = GroupSettings {
@@ -94,27 +103,41 @@ impl OfFleet {
         (settings.health.refused, settings.health.timeouts) = (1, 1);
         settings.health.last_resort = TRY_AGAIN;
         let group = Group::new(settings, None, steady_ms());
-        groups.insert(peer.instance.clone(), Arc::clone(&group));
-        group
+        let other = Arc::new(Other { group, refusals: Mutex::default() });
+        others.insert(peer.instance.clone(), Arc::clone(&other));
+        other
+    }
+}
+
+impl Other {
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Peers for OfFleet {
     fn choose(&self, place: &[u8; 16], key: &[u8]) -> Option<ToPeer> {
         let choice = self.view.choose(place, key)?;
-        let (group, settings) = (self.group(&choice.peer), Arc::clone(&self.settings));
+        let other = self.other(&choice.peer);
+        if !other.refusals().may_ask(place, now()) {
+            return None;
+        }
+        let (group, settings) = (Arc::clone(&other.group), Arc::clone(&self.settings));
         let (view, place, keeps) = (self.view.clone(), *place, choice.keeps);
-        let question = Box::new(Question { view, choice, place, proof: None });
+        let question = Box::new(Question { view, choice, other, place, proof: None });
         Some(ToPeer { group, settings, keeps, question })
     }
 
-    fn read(&self, head: &[u8]) -> Option<FromPeer> {
-        let (question, proof) = self.view.read(head)?;
+    fn read(&self, head: &[u8]) -> Result<FromPeer, NoQuestion> {
+        let (question, proof) = self.view.read(head).map_err(|end| match end {
+            Serving::TurnedAway => NoQuestion::Behind,
+            Serving::Strange | Serving::Served => NoQuestion::Strange,
+        })?;
         let afpa_fleet::Question { place, key, client, secure, .. } = question;
         // It concerns the connection between the two machines alone.
         let lines = format!("Connection: {ANSWER}\r\n{}", proof.line());
         let client = PeerClient { address: client, secure };
-        Some(FromPeer { place, key, client, proof: lines.into_bytes().into() })
+        Ok(FromPeer { place, key, client, proof: lines.into_bytes().into() })
     }
 
     fn key(&self, place: &[u8; 16], key: &[u8]) -> u64 {
@@ -147,9 +170,26 @@ impl PeerQuestion for Question {
 
     fn ended(&self, end: PeerEnd) {
         self.view.note_asked(match end {
-            PeerEnd::Answered => afpa_fleet::Asking::Answered,
-            PeerEnd::Refused => afpa_fleet::Asking::Refused,
-            PeerEnd::Failed => afpa_fleet::Asking::Failed,
+            PeerEnd::Answered => Asking::Answered,
+            PeerEnd::Differs | PeerEnd::Refused => Asking::Refused,
+            PeerEnd::Failed => Asking::Failed,
         });
+        let why = match end {
+            PeerEnd::Answered => return self.other.refusals().answered(&self.place),
+            PeerEnd::Failed => return,
+            PeerEnd::Differs => Refusal::OtherRules,
+            PeerEnd::Refused => Refusal::Now,
+        };
+        if self.other.refusals().refused(&self.place, why, now()) {
+            let name = &self.choice.peer.name;
+            tracing::warn!(
+                "{name} has other rules for a site, so it is asked seldom for its answers, and servers more often: give both machines \
+                 the same sections of sites, paths and server groups"
+            );
+        }
     }
+}
+
+fn now() -> Duration {
+    Duration::from_millis(steady_ms())
 }
