@@ -129,6 +129,13 @@ impl Follower {
     }
 }
 
+impl Due {
+    /// Its number in the log.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
 impl Unflushed {
     /// All kept answers have gone since the log was found.
     pub fn flushed(self) -> Follower {

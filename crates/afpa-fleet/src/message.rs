@@ -62,6 +62,9 @@ impl Order {
 pub struct Envelope {
     /// The name of the machine at which it was given.
     pub by: String,
+    /// The sender knows by it that the log has an order to deny whose acknowledgement is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// The order.
     #[serde(flatten)]
     pub order: Order,
@@ -233,8 +236,10 @@ mod tests {
             Order::Deny { prefix: "2001:db8::/32".to_owned(), denied: true },
         ];
         for order in orders {
-            let sent = Envelope { by: "a".to_owned(), order };
-            assert_eq!(Envelope::decode(&sent.encode()), Ok(sent));
+            for id in [None, Some("a-1".to_owned())] {
+                let sent = Envelope { by: "a".to_owned(), id, order: order.clone() };
+                assert_eq!(Envelope::decode(&sent.encode()), Ok(sent));
+            }
         }
         let at = Position { log: 7, sequence: 9 };
         let beat =

@@ -71,7 +71,7 @@ const DEAF: Duration = Duration::from_secs(5);
 /// Beats without a server before the log says so.
 const UNREACHED: u32 = 3;
 
-/// How servers know a message that comes twice, for so long.
+/// The time in which servers compare ids of messages. AFPA's messages have none, but it has to be no longer than the retention.
 const DUPLICATES: Duration = Duration::from_secs(120);
 
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -241,7 +241,13 @@ impl Agent {
             self.flush("orders to purge have expired before they came");
         }
         match (Envelope::decode(&message.payload), kind) {
-            (Ok(Envelope { order, .. }), _) => self.carry_out(&order),
+            (Ok(Envelope { order, id, .. }), _) => {
+                self.carry_out(&order);
+                if let (Log::Bans, Some(id)) = (kind, id) {
+                    let at = Position { sequence: due.sequence(), ..follower.position() };
+                    self.shared.lock().orders.shown(&id, at);
+                }
+            }
             (Err(error), Log::Purges) => self.flush(&error.to_string()),
             (Err(error), Log::Bans) => tracing::warn!(%error, "an order of the fleet is ignored"),
         }

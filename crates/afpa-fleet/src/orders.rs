@@ -23,7 +23,7 @@ const MOST_FATES: usize = 4096;
 /// An order that waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
-    /// The servers tell by it that a message which comes twice is one.
+    /// Its sender knows it by that.
     pub id: String,
     /// The order.
     #[serde(flatten)]
@@ -285,6 +285,13 @@ impl Orders {
         }
     }
 
+    /// The log has shown an order to deny: if it is one that waits, its acknowledgement was lost.
+    pub(crate) fn shown(&mut self, id: &str, at: Position) {
+        if self.waiting[Log::Bans.index()].iter().any(|queued| queued.id == id) {
+            self.settle(id, Fate::Logged(at));
+        }
+    }
+
     fn settle_purge(&mut self, arguments: &str, number: Option<u64>, fate: &Fate) {
         if number.is_some() && self.last.get(arguments).copied() == number {
             self.last.remove(arguments);
@@ -508,6 +515,22 @@ mod tests {
         assert_eq!(ids(&orders, Log::Purges), ["a-4"]);
         orders.settle("a-1", Fate::Refused { why: "too long".to_owned() });
         assert_eq!(ids(&orders, Log::Bans), ["a-2", "a-3"]);
+    }
+
+    #[test]
+    fn an_order_to_deny_that_the_log_shows_does_not_wait_any_more() {
+        let at = Position { log: 1, sequence: 4 };
+        let left = vec![Queued { id: "old-7".to_owned(), order: deny("::7", true) }];
+        let mut orders = Orders::new("a".to_owned(), left);
+        for denied in [true, false] {
+            orders.take(deny("::1", denied)).unwrap();
+        }
+        for id in ["b-1", "a-1", "a-1", "old-7", "a-9"] {
+            orders.shown(id, at);
+        }
+        assert_eq!(orders.fate(1), Some((&deny("::1", true), &Fate::Logged(at))));
+        let waiting: Vec<_> = orders.waiting().map(|queued| queued.id.as_str()).collect();
+        assert_eq!(waiting, ["a-2"], "it was given later");
     }
 
     #[test]

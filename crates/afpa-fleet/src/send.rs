@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::error::Error as _;
+use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context};
 use futures_util::future::join_all;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::follower::{Log, Position};
 use crate::message::Envelope;
@@ -16,6 +17,9 @@ use crate::orders::{BATCH, Fate, Queued};
 
 /// Rounds in a row without success before the log of AFPA says so.
 const HELD: u32 = 5;
+
+/// How long an order to deny waits for the log to show whether it is there already.
+const READ_BACK: Duration = Duration::from_secs(5);
 
 /// Orders wait for the next round.
 struct Held {
@@ -51,8 +55,23 @@ impl Agent {
                 }
                 self.shared.lock().held[log.index()] = Some(why);
             }
+            let held = self.shared.now();
             sleep(PAUSE).await;
+            if log == Log::Bans {
+                self.read_back(log, held).await;
+            }
         }
+    }
+
+    /// Waits until this machine has read what the log has. An order may be there though nobody has said so, and if it were sent
+    /// again it would undo what another machine has ordered since. A log that cannot be read for long is no reason to send none.
+    async fn read_back(&self, log: Log, since: Duration) {
+        let read = async {
+            while !self.shared.has_read(log, since) {
+                sleep(PAUSE).await;
+            }
+        };
+        let _ = timeout(READ_BACK, read).await;
     }
 
     /// Returns when each of them is settled, or has to wait.
@@ -66,14 +85,11 @@ impl Agent {
         let mut under_way = Vec::new();
         for Queued { id, order } in batch {
             let subject = format!("{}.{}", self.way.log_subject(log), order.subject());
-            let payload = Envelope { by: by.clone(), order: order.clone() }.encode();
+            // A purge may come twice, and a ban is read back. It has no id that servers compare: replicas do so by their own
+            // clocks, and one that is behind at the end of the time for which they do may leave a message out that others have.
+            let own = (log == Log::Bans).then(|| id.clone());
+            let payload = Envelope { by: by.clone(), id: own, order: order.clone() }.encode();
             let message = PublishMessage::build().payload(payload.into());
-            let message = match log {
-                // It may come twice. Replicas compare numbers by their own clocks, and one that is behind at the end of the
-                // time for which they do may leave a message out that others have.
-                Log::Purges => message,
-                Log::Bans => message.message_id(id),
-            };
             let sent = streams.send_publish(subject.clone(), message).await;
             under_way.push(async move {
                 let outcome = match sent {

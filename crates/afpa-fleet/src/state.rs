@@ -297,6 +297,14 @@ impl Shared {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
+    /// Whether this machine has read all that a log has had at a moment since then.
+    pub(crate) fn has_read(&self, kind: Log, since: Duration) -> bool {
+        let mut state = self.lock();
+        let LogState { last, word } = *state.log(kind);
+        let at = state.beat.position(kind);
+        word.is_some_and(|word| word > since) && at.is_some_and(|at| at.sequence >= last)
+    }
+
     /// The age of the last word about orders to purge.
     pub(crate) fn silence(&self) -> Duration {
         let now = self.now();
