@@ -12,6 +12,9 @@ pub mod dns;
 /// The target of FastCGI; an ordinary test of afpa-fastcgi has the file.
 #[cfg(not(test))]
 pub mod fastcgi;
+/// Targets of fleets; an ordinary test of afpa-fleet has the file.
+#[cfg(not(test))]
+pub mod fleet;
 /// Targets of HTTP/2; ordinary tests of afpa-h2 have the file.
 #[cfg(not(test))]
 pub mod h2;

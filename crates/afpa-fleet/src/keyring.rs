@@ -51,7 +51,7 @@ impl Seeds {
     /// Those of the next turn.
     fn turned(&self, now: u64, next: Seed) -> Self {
         let (previous, current) = (Some(self.current), self.next);
-        Self { turn: self.turn + 1, turned: now, previous, current, next }
+        Self { turn: self.turn.saturating_add(1), turned: now, previous, current, next }
     }
 
     /// Keys for a purpose: the first is the one to make something by, and all are accepted.
