@@ -1,11 +1,16 @@
 //! The thread that sees to it that there are certificates.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::pin::pin;
+use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use crate::authority::Authority;
@@ -15,7 +20,7 @@ use crate::demand::Demand;
 use crate::due::{Window, pause_after, renewal_at};
 use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
-use crate::state::StateFolder;
+use crate::state::{Lock, StateFolder};
 use crate::together::Others;
 
 /// Seconds since the Unix epoch.
@@ -119,7 +124,8 @@ impl Manager {
         let statuses = shared.statuses.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("afpa-acme".to_owned()).spawn(move || {
-            let work = Work { settings, state, shared, pace };
+            let (lock, opening) = (RefCell::default(), tokio::sync::Mutex::default());
+            let work = Work { settings, state, shared, pace, lock, opening };
             let work = async {
                 if begun.await.is_ok() {
                     work.go_on().await;
@@ -163,6 +169,9 @@ impl Drop for Manager {
 /// The longest time between two looks while a certificate waits for another machine.
 const WAIT: Duration = Duration::from_secs(2);
 
+/// Orders for names that clients ask for, at a time.
+const MOST_AT_ONCE: usize = 8;
+
 /// A certificate that is wanted.
 pub(crate) struct Wanted {
     pub(crate) names: Vec<String>,
@@ -190,6 +199,10 @@ pub(crate) struct Work {
     pub(crate) state: StateFolder,
     pub(crate) shared: Shared,
     pub(crate) pace: Pace,
+    /// That of the folder, while an order of this manager holds it.
+    lock: RefCell<Weak<Lock>>,
+    /// One account is opened at a time.
+    opening: tokio::sync::Mutex<()>,
 }
 
 impl Work {
@@ -258,25 +271,60 @@ impl Work {
         found
     }
 
-    /// Orders certificates for the names that clients wait for.
+    /// Orders certificates for the names that clients wait for, also for those that they ask for meanwhile: none waits for the
+    /// order of another one.
     async fn meet_demand(&self, all: &mut Vec<Wanted>) {
-        for name in self.shared.demand.wanted() {
-            let now = (self.pace.clock)();
-            if self.settings.certificates.iter().flatten().any(|other| *other == name) {
-                // It is ordered anyway.
-                self.shared.demand.has_failed(&name, now);
-                continue;
-            }
-            let mut wanted = Wanted { on_demand: true, ..Wanted::new(vec![name.clone()]) };
-            self.look_at(&mut wanted).await;
-            match wanted.facts {
-                Some(_) if wanted.status.failures == 0 && !wanted.is_due(now) => {
-                    self.shared.demand.is_here(&name);
-                    all.push(wanted);
+        let (mut under_way, mut names) = (FuturesUnordered::new(), BTreeSet::new());
+        loop {
+            for name in self.shared.demand.wanted() {
+                if names.len() < self.most_at_once() && names.insert(name.clone()) {
+                    under_way.push(self.meet(name));
                 }
-                _ => self.shared.demand.has_failed(&name, now),
+            }
+            if under_way.is_empty() {
+                return;
+            }
+            tokio::select! {
+                Some((name, found)) = under_way.next() => {
+                    names.remove(&name);
+                    all.extend(found);
+                }
+                () = self.shared.demand.asked() => {}
             }
         }
+    }
+
+    /// Orders a certificate for a name that clients wait for. They do not any more when this is done.
+    async fn meet(&self, name: String) -> (String, Option<Wanted>) {
+        let now = (self.pace.clock)();
+        let mut wanted = Wanted { on_demand: true, ..Wanted::new(vec![name.clone()]) };
+        // One that is configured is ordered anyway.
+        if !self.settings.certificates.iter().flatten().any(|other| *other == name) {
+            self.look_at(&mut wanted).await;
+        }
+        let is_good = wanted.status.failures == 0 && !wanted.is_due(now);
+        let found = Some(wanted).filter(|wanted| wanted.facts.is_some() && is_good);
+        match &found {
+            Some(_) => self.shared.demand.is_here(&name),
+            None => self.shared.demand.has_failed(&name, now),
+        }
+        (name, found)
+    }
+
+    /// A program that sets records may change a file: it is not run twice at a time.
+    fn most_at_once(&self) -> usize {
+        if self.settings.dns_program.is_some() { 1 } else { MOST_AT_ONCE }
+    }
+
+    /// The lock of the folder, which all orders of this manager share; `None`: another process orders.
+    pub(crate) fn lock(&self) -> Result<Option<Rc<Lock>>, AcmeError> {
+        let mut known = self.lock.borrow_mut();
+        if let Some(lock) = known.upgrade() {
+            return Ok(Some(lock));
+        }
+        let lock = self.state.lock()?.map(Rc::new);
+        *known = lock.as_ref().map(Rc::downgrade).unwrap_or_default();
+        Ok(lock)
     }
 
     /// Whether its certificate was ordered on demand, has expired, and no client asks for it any more.
@@ -329,7 +377,7 @@ impl Work {
         if !wanted.is_due(now) {
             return Ok(());
         }
-        let Some(_lock) = self.state.lock()? else { return Ok(()) };
+        let Some(_lock) = self.lock()? else { return Ok(()) };
         // Another process may have ordered it meanwhile.
         self.look_in_folder(wanted)?;
         if wanted.is_due(now) { self.order(wanted, now).await } else { Ok(()) }
@@ -363,14 +411,18 @@ impl Work {
     }
 
     async fn order(&self, wanted: &mut Wanted, now: u64) -> Result<(), AcmeError> {
-        let names = wanted.names.join(", ");
-        tracing::info!("a certificate for {names} is ordered at {}", self.settings.directory);
+        let (names, directory) = (wanted.names.join(", "), &self.settings.directory);
+        tracing::info!("a certificate for {names} is ordered at {directory}");
+        let account = self.state.account(directory)?;
         let pem = match self.order_once(wanted).await {
             Err(error) if error.is_unknown_account() => {
                 tracing::warn!(
                     "the authority does not know the account any more, so another one is opened: {error}"
                 );
-                self.state.remove_account(&self.settings.directory)?;
+                // Another order may have opened one meanwhile.
+                if self.state.account(directory)? == account {
+                    self.state.remove_account(directory)?;
+                }
                 self.order_once(wanted).await?
             }
             ordered => ordered?,
@@ -396,6 +448,8 @@ impl Work {
 
     pub(crate) async fn authority(&self) -> Result<Authority<'_>, AcmeError> {
         let patience = self.pace.patience;
+        let has_none = self.state.account(&self.settings.directory)?.is_none();
+        let _opening = if has_none { Some(self.opening.lock().await) } else { None };
         Authority::connect(&self.settings, &self.shared.challenges, &self.state, patience).await
     }
 

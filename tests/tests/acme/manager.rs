@@ -233,6 +233,33 @@ fn what_a_client_waits_for_is_ordered_by_the_next_manager() {
 }
 
 #[test]
+fn no_name_waits_for_the_order_of_another_one() {
+    let bed = Bed { patience: Duration::from_secs(3600), ..Bed::new() };
+    let Some(pebble) = bed.authority() else { return };
+    let mut settings = bed.settings(&pebble, &[&["a.test"]]);
+    let manager = bed.start(settings.clone());
+    bed.issued(&manager, 1);
+    drop(manager);
+    // Another one, which says nothing, at the place of the authority that has the account.
+    let at = pebble.directory().replace("https://", "").replace("/dir", "");
+    drop(pebble);
+    let silent = TcpListener::bind(at).expect("bound");
+    silent.set_nonblocking(true).expect("set");
+    (settings.certificates, settings.directory_ca) = (Vec::new(), None);
+    let names = vec!["*.d.test".to_owned()];
+    settings.on_demand = OnDemand { names, most: 10, per_hour: 10 };
+    let _manager = bed.start_with(settings, bed.shared.clone());
+    let mut asked = Vec::new();
+    for (count, name) in ["x.d.test", "y.d.test", "z.d.test"].into_iter().enumerate() {
+        assert_eq!(bed.shared.demand.ask(name, now()), Answer::Wait);
+        eventually_within(ORDER, "the authority is asked for it", || {
+            asked.extend(silent.accept().ok());
+            asked.len() > count
+        });
+    }
+}
+
+#[test]
 fn a_certificate_that_will_be_revoked_is_replaced() {
     let bed = Bed::new();
     let Some(pebble) = bed.authority() else { return };

@@ -48,7 +48,7 @@ impl Work {
         if wanted.pauses(&known, now) {
             return Ok(());
         }
-        let Some(_lock) = self.state.lock()? else { return Ok(()) };
+        let Some(_lock) = self.lock()? else { return Ok(()) };
         match others.take(&key).await {
             Ok(Some(held)) => self.order_for_all(others, held, wanted, now).await,
             Ok(None) => {
@@ -213,7 +213,8 @@ impl Work {
         wanted: &Wanted,
     ) -> Result<String, AcmeError> {
         self.share_account(others, None).await?;
-        let names = &wanted.names;
+        let (names, directory) = (&wanted.names, &self.settings.directory);
+        let account = self.state.account(directory)?;
         let ordered = {
             let authority = self.authority().await;
             match authority {
@@ -228,8 +229,7 @@ impl Work {
                 tracing::warn!(
                     "the authority does not know the account any more, so another one is opened: {error}"
                 );
-                let unknown = self.state.account(&self.settings.directory)?;
-                self.share_account(others, unknown.as_deref()).await?;
+                self.share_account(others, account.as_deref()).await?;
                 let authority = self.authority().await?;
                 authority.order_for_all(names, wanted.right(), (&mut *held, &mut *record)).await
             }
