@@ -48,6 +48,10 @@ pub(crate) struct Fetch {
 #[derive(Debug, Default)]
 struct State {
     phase: Phase,
+    /// The content of an answer that arrives. It is here, and no follower holds more of it than it is just sending.
+    chunks: Vec<Arc<[u8]>>,
+    /// The count of that content, when all of it has come and followers still read it.
+    held: Option<Count>,
     /// The wakers of followers, by their place.
     wakers: Vec<Option<Waker>>,
     /// Free places: clients may come and go for as long as an answer is on its way.
@@ -84,7 +88,6 @@ pub(crate) struct Arriving {
     pub(crate) announced: Option<u64>,
     /// Steady milliseconds at which the head came.
     begun_ms: u64,
-    chunks: Vec<Arc<[u8]>>,
     pub(crate) is_whole: bool,
     /// The object that it has become.
     pub(crate) object: Option<Arc<Object<StoredResponse>>>,
@@ -113,6 +116,9 @@ pub(crate) enum Next {
     /// The content broke off.
     Broken,
 }
+
+/// A count of bytes, which ends when this is dropped.
+pub(crate) type Count = Box<dyn std::fmt::Debug + Send + Sync>;
 
 /// The place of a follower in the list of wakers.
 #[derive(Debug, Default)]
@@ -193,13 +199,12 @@ impl Fetch {
         announced: Option<u64>,
         begun_ms: u64,
     ) {
-        let (chunks, is_whole, object) = (Vec::new(), false, None);
+        let (is_whole, object) = (false, None);
         self.set(Phase::Arriving(Arriving {
             draft,
             variant,
             announced,
             begun_ms,
-            chunks,
             is_whole,
             object,
         }));
@@ -216,18 +221,25 @@ impl Fetch {
             return;
         }
         let mut state = self.state();
-        if let Phase::Arriving(arriving) = &mut state.phase {
-            arriving.chunks.push(data.into());
+        if matches!(state.phase, Phase::Arriving(_)) {
+            state.chunks.push(data.into());
         }
         wake(state);
     }
 
     /// The content so far.
     pub(crate) fn chunks(&self) -> Vec<Arc<[u8]>> {
-        match &self.state().phase {
-            Phase::Arriving(arriving) => arriving.chunks.clone(),
-            _ => Vec::new(),
-        }
+        self.state().chunks.clone()
+    }
+
+    /// All of it has come, and those that follow may go on reading it for long: it counts for as long as this fetch is there.
+    pub(crate) fn hold(&self, count: Count) {
+        self.state().held = Some(count);
+    }
+
+    /// There is no room for what followers still read.
+    pub(crate) fn break_off(&self) {
+        self.set(Phase::Gone);
     }
 
     /// The kept object of an answer whose length was announced.
@@ -306,7 +318,7 @@ impl Fetch {
         if !Arc::ptr_eq(&arriving.draft, draft) {
             return Poll::Ready(Next::Broken);
         }
-        match (arriving.chunks.get(number), arriving.is_whole) {
+        match (state.chunks.get(number), arriving.is_whole) {
             (Some(chunk), _) => Poll::Ready(Next::Chunk(Arc::clone(chunk))),
             (None, true) => Poll::Ready(Next::End),
             (None, false) => {
@@ -329,7 +341,9 @@ impl Fetch {
     fn set(&self, phase: Phase) {
         let mut state = self.state();
         state.phase = phase;
+        let of_before = (std::mem::take(&mut state.chunks), state.held.take());
         wake(state);
+        drop(of_before);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

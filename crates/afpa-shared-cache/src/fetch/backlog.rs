@@ -17,6 +17,13 @@ pub(crate) struct Backlog {
     sent: usize,
 }
 
+/// Bytes of an answer that count among those on their way, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    responses: Arc<Responses>,
+    bytes: usize,
+}
+
 /// An answer that was kept as a whole, and whose content was sent as it is.
 #[derive(Debug)]
 pub(crate) struct Kept(pub(crate) Arc<Object<StoredResponse>>);
@@ -66,6 +73,20 @@ impl Backlog {
 impl Drop for Backlog {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+impl Held {
+    /// `None`: there is no room for them.
+    pub(crate) fn of(responses: &Arc<Responses>, bytes: usize) -> Option<Self> {
+        let held = || Self { responses: Arc::clone(responses), bytes };
+        responses.buffer(bytes).then(held)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.responses.unbuffer(self.bytes);
     }
 }
 

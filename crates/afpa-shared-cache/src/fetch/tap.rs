@@ -16,6 +16,7 @@ use afpa_proxy::response;
 use smallvec::SmallVec;
 
 use crate::fetch::Phase;
+use crate::fetch::backlog::Held;
 use crate::fetch::part::Part;
 use crate::fetch::question::{Question, Tapped, is_about_request};
 use crate::request::SiteCache;
@@ -325,6 +326,13 @@ impl Tap for Storing<'_> {
                 self.ended(object.is_some());
                 // An object that a part was kept in is not the answer to the client.
                 question.fetch.complete(object.filter(|_| keeping.part.is_none()));
+                // Those that follow read on, each as fast as its client takes it; nobody else comes to this fetch.
+                if Arc::strong_count(question.fetch) > 1 {
+                    match Held::of(&question.cache.responses, counted) {
+                        Some(held) => question.fetch.hold(Box::new(held)),
+                        None => question.fetch.break_off(),
+                    }
+                }
             }
         }
         self.uncount();

@@ -1,7 +1,10 @@
+use afpa_cache::{Arena, CacheSettings};
 use afpa_framework::Now;
 
 use super::*;
+use crate::fetch::backlog::Held;
 use crate::policy::CachePolicy;
+use crate::store::responses::Responses;
 use crate::store::stored::Circumstances;
 
 fn draft() -> Arc<Draft> {
@@ -64,6 +67,34 @@ fn what_came_of_an_attempt_that_failed_is_not_mixed_with_the_next_one() {
     fetch.add(b"other");
     assert_eq!(next(&fetch, &mut seat, &first, 1), Some(b"broken".to_vec()));
     assert_eq!(next(&fetch, &mut seat, &second, 0), Some(b"other".to_vec()));
+}
+
+/// A client that reads slowly holds the memory of an answer that others got long ago.
+#[test]
+fn what_followers_still_read_counts_until_the_last_one_has_gone() {
+    let arena = Arena::new(1 << 20).expect("an arena");
+    let responses = Responses::new(CacheSettings::default(), arena);
+    let (fetch, draft) = (fetch(), draft());
+    fetch.arrive((Arc::clone(&draft), (*b"key").into()), None, 0);
+    fetch.add(b"one");
+    fetch.complete(None);
+    let follower = Arc::clone(&fetch);
+    fetch.hold(Box::new(Held::of(&responses, 1000).expect("room")));
+    assert_eq!(responses.buffered(), 1000);
+    drop(fetch);
+    assert_eq!(next(&follower, &mut Seat::default(), &draft, 0), Some(b"one".to_vec()));
+    assert_eq!(responses.buffered(), 1000);
+    drop(follower);
+    assert_eq!(responses.buffered(), 0);
+
+    assert!(Held::of(&responses, 2 << 20).is_none() && responses.buffered() == 0);
+    let (fetch, draft) = (self::fetch(), self::draft());
+    fetch.arrive((Arc::clone(&draft), (*b"key").into()), None, 0);
+    fetch.add(b"one");
+    fetch.complete(None);
+    fetch.break_off();
+    assert_eq!(next(&fetch, &mut Seat::default(), &draft, 1), Some(b"broken".to_vec()));
+    assert!(fetch.chunks().is_empty());
 }
 
 /// Requests that follow and leave, again and again while an answer is on its way, must not fill the memory; no other

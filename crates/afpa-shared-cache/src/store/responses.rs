@@ -344,6 +344,12 @@ impl Responses {
         self.cache.uncharge(bytes);
     }
 
+    /// Bytes of answers on their way.
+    #[cfg(test)]
+    pub(crate) fn buffered(&self) -> usize {
+        self.buffered.load(Ordering::Relaxed)
+    }
+
     fn fetches(&self) -> MutexGuard<'_, Fetches> {
         self.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
