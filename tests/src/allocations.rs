@@ -1,11 +1,12 @@
 //! The allocations of a running server, counted by a library that is loaded into it (`tests/allocations.c`).
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use afpa_testkit::Launch;
 use tempfile::TempDir;
+
+use crate::library;
 
 /// The library, and the file with the count.
 #[derive(Debug)]
@@ -20,16 +21,9 @@ impl Allocations {
     /// Why this machine cannot build it: the test then says SKIP.
     pub fn new() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("allocations.c");
-        let mut command = Command::new("cc");
-        command.args(["-shared", "-fPIC", "-O1", "-o"]);
-        let output = command.arg(folder.path().join("allocations.so")).arg(source).output();
-        let output = output.map_err(|error| format!("cc: {error}"))?;
+        library::build("allocations", folder.path())?;
         let new = Self { folder };
-        match output.status.success() {
-            true => fs::write(new.file(), [0; 8]).map_err(|error| error.to_string()).map(|()| new),
-            false => Err(format!("cc: {}", String::from_utf8_lossy(&output.stderr).trim())),
-        }
+        fs::write(new.file(), [0; 8]).map_err(|error| error.to_string()).map(|()| new)
     }
 
     /// Has a server load it.

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use afpa_testkit::curl::curl;
 use afpa_testkit::random::Random;
 use afpa_testkit::server::free_address;
-use afpa_testkit::{Client, Endpoint, Server, eventually_within};
+use afpa_testkit::{Client, Endpoint, Launch, Server, eventually_within, skip};
+use afpa_tests::clock::Clock;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ use crate::bed::{Nats, SOON, look, said};
 use crate::origin::{Asked, Origin, Reply, ok};
 
 mod once;
+mod upgrade;
 
 struct Bed {
     nats: Nats,
@@ -63,8 +65,20 @@ impl Bed {
         secret: &str,
         peers: SocketAddr,
     ) -> Machine {
+        self.launch(name, origin, (more, site), secret, (peers, &|_| {}))
+    }
+
+    fn launch(
+        &self,
+        name: &str,
+        origin: &Origin,
+        (more, site): (&str, &str),
+        secret: &str,
+        (peers, change): (SocketAddr, &dyn Fn(&mut Launch)),
+    ) -> Machine {
         let (urls, to, secret) = (self.nats.urls(), origin.to(), self.secret(secret));
         let server = Server::start("/", |launch| {
+            change(launch);
             let home = launch.home().display().to_string();
             launch.written(|listen| {
                 format!(
@@ -278,6 +292,33 @@ fn strangers_at_the_port_of_the_peers_get_nothing() {
         assert!(answer.exit != 0 && answer.output.is_empty(), "{answer:?}");
     }
     assert_eq!((origin.count("/kept"), counts(&machines[0], "strange")), (1, 0));
+}
+
+#[test]
+fn machines_whose_clocks_are_apart_ask_one_another() {
+    let Some(bed) = Bed::new() else { return };
+    let clock = match Clock::new() {
+        Ok(clock) => clock,
+        Err(why) => skip!("{why}"),
+    };
+    let origin = slow(Duration::ZERO);
+    let machines = [("a", 0), ("b", 100), ("c", -100)].map(|(name, ahead)| {
+        let peers = free_address();
+        let more = format!("peers = \"{peers}\"\n");
+        bed.launch(name, &origin, (&more, ""), "s", (peers, &|launch| clock.set(launch, ahead)))
+    });
+    gather(&machines.each_ref());
+    let day = machines[0].server.get("/").field("Date").map(str::to_owned);
+    assert_ne!(machines[1].server.get("/?b").field("Date").map(str::to_owned), day);
+    for target in 0..20 {
+        let target = format!("/{target}");
+        for machine in &machines {
+            assert_eq!(machine.server.get(&target).text(), format!("{target} 1"));
+        }
+    }
+    let sum = |what| machines.iter().map(|machine| counts(machine, what)).sum::<u64>();
+    assert!(sum("answered") >= 20, "{}", sum("answered"));
+    assert_eq!((sum("refused"), sum("failed"), sum("strange")), (0, 0, 0));
 }
 
 #[test]

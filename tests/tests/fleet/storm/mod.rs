@@ -168,6 +168,6 @@ fn tell(place: &Place, ledger: &Ledger, faults: &Faults<'_>, calm: Duration) {
     );
     for machine in &place.machines {
         let look = look(&machine.server.lock().expect("no panic"));
-        figure!("{}: {} since its last start", machine.name, look["counts"]);
+        figure!("{}: {} since its last start, {}", machine.name, look["counts"], look["peers"]);
     }
 }

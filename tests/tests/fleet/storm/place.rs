@@ -10,7 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use afpa_netlab::Namespace;
+use afpa_testkit::aloud::say;
 use afpa_testkit::{Endpoint, Running, Server, eventually_within};
+use afpa_tests::clock::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -24,6 +26,15 @@ pub(super) const STALE_AFTER: u64 = 10;
 
 /// Orders are kept for so long: a machine that was away for longer cannot know them.
 const RETENTION: u64 = 15;
+
+/// Where machines ask one another.
+const PEERS: u16 = 8471;
+
+/// Of a thousand packets between machines so many are lost.
+const LOST: u32 = 20;
+
+/// The clock of each machine is ahead by so many seconds, or behind.
+const AHEAD: [i64; COUNT] = [0, 95, -95];
 
 /// A network in which each node can be cut off.
 struct Network {
@@ -56,6 +67,7 @@ pub(super) struct Place {
     pub(super) servers: Vec<NatsServer>,
     network: Network,
     disks: Vec<Disk>,
+    _clock: Option<Clock>,
     _folder: TempDir,
 }
 
@@ -83,18 +95,24 @@ impl Place {
         fs::write(&secret, "s3cret".repeat(8)).expect("written");
         let closed = std::os::unix::fs::PermissionsExt::from_mode(0o640);
         fs::set_permissions(&secret, closed).expect("closed");
+        let clock = Clock::new().inspect_err(|why| say("SKIP", &format!("clocks apart: {why}")));
+        let clock = clock.ok();
         let machines = ["a", "b", "c"].into_iter().enumerate().map(|(number, name)| {
+            let node = &network.nodes[COUNT + number];
+            lose(node);
+            let peers = SocketAddr::from((address(COUNT + number), PEERS));
             let state = disks[COUNT + number].0.join("fleet").display().to_string();
             let fleet = format!(
                 "[fleet]\nservers = [{urls}]\nname = \"{name}\"\nstate = \"{state}\"\n\
-                 secret = \"{}\"\nconfiguration = true\nrollout_wait = \"1s\"\n\
+                 secret = \"{}\"\npeers = \"{peers}\"\nconfiguration = true\nrollout_wait = \"1s\"\n\
                  retention = \"{RETENTION}s\"\nstale_after = \"{STALE_AFTER}s\"\n",
                 secret.display()
             );
-            Machine::start(name, network.name(COUNT + number), &fleet, &application.to())
+            let clock = clock.as_ref().map(|clock| (clock, AHEAD[number]));
+            Machine::start(name, node.name(), (&fleet, &application.to()), clock)
         });
         let machines = machines.collect();
-        Self { machines, servers, network, disks, _folder: folder }
+        Self { machines, servers, network, disks, _clock: clock, _folder: folder }
     }
 
     /// Cuts a server of NATS, or a machine, off from all others, or takes it in again.
@@ -180,6 +198,21 @@ impl Network {
     }
 }
 
+/// Loses packets that come from other machines, both questions and answers.
+fn lose(node: &Namespace) {
+    let rules = format!(
+        "table inet lossy {{ chain input {{ type filter hook input priority 0; \
+         tcp sport {PEERS} numgen random mod 1000 < {LOST} drop; tcp dport {PEERS} numgen random mod 1000 < {LOST} drop; }}; }}"
+    );
+    let done = node.command("nft").arg(rules).output();
+    if !done.is_ok_and(|output| output.status.success()) {
+        say(
+            "SKIP",
+            "no packets are lost between machines: no nft here, or a kernel without nf_tables",
+        );
+    }
+}
+
 fn address(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 79, 0, node as u8 + 1)
 }
@@ -238,8 +271,16 @@ impl NatsServer {
 }
 
 impl Machine {
-    fn start(name: &'static str, namespace: &str, fleet: &str, to: &str) -> Self {
+    fn start(
+        name: &'static str,
+        namespace: &str,
+        (fleet, to): (&str, &str),
+        clock: Option<(&Clock, i64)>,
+    ) -> Self {
         let server = Server::start("/", |launch| {
+            if let Some((clock, ahead)) = clock {
+                clock.set(launch, ahead);
+            }
             let site = Endpoint::Unix(launch.home().join("http.sock"));
             launch.inside(namespace, site.clone()).env("SITE", site.to_string());
             launch.written(|listen| {
