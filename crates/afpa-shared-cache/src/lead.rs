@@ -259,7 +259,7 @@ impl Round<'_> {
         let client = self.fetching.asks()?;
         let SiteCache { responses, place, .. } = self.cache;
         let peers = responses.peers()?;
-        if job.fastcgi.is_some() || job.compress.is_some() || job.body != BodyLength::None {
+        if job.fastcgi.is_some() || job.body != BodyLength::None {
             return None;
         }
         // The PROXY protocol names the address that the client has come to, which a question does not.

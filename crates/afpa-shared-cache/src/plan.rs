@@ -174,17 +174,16 @@ pub(crate) fn for_miss(
     Some(Plan { cache: cache.clone(), what })
 }
 
-/// The client of a request that another machine may answer: it has to come to the same key by the same rules. Answers that are
-/// compressed on their way are each machine's own.
+/// The client of a request that another machine may answer: it has to come to the same key by the same rules.
 fn client_of(wanted: &CacheRequest<'_, '_, '_>) -> Option<PeerClient> {
-    let CacheRequest { cache, request, client, origin, .. } = *wanted;
+    let CacheRequest { request, client, origin, .. } = *wanted;
     let is_same = request.rewrites == 0 && wanted.sent.is_none() && !wanted.is_early;
     let address = match client {
         Client::Ip(address) => Some(address),
         Client::Unix => None,
     };
     let client = PeerClient { address, secure: origin.secure };
-    (is_same && !cache.policy.codes()).then_some(client)
+    is_same.then_some(client)
 }
 
 /// Whether a request asks for a stream of events, whose server may say nothing, not even a head, before there is one.

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use afpa_tests::codings::decode;
+
 use super::*;
 
 /// A server that says no length, and takes its time before its head and within its content.
@@ -73,6 +75,51 @@ fn a_request_for_another_variant_asks_the_machine_that_has_it() {
             });
         });
         assert_eq!(origin.count(&target), 2, "{target}");
+    }
+}
+
+#[test]
+fn a_compressed_answer_is_asked_for_and_compressed_once() {
+    let Some(bed) = Bed::new() else { return };
+    let text = "a line of text\n".repeat(300);
+    let content = text.clone();
+    let origin = Origin::start(move |_: &Asked| {
+        crate::origin::ok(
+            "Cache-Control: max-age=3600\r\nContent-Type: text/plain\r\nETag: \"v\"\r\n",
+            &content,
+        )
+    });
+    let machines = ["a", "b"].map(|name| bed.machine(name, &origin, "compress = true\n"));
+    gather(&machines.each_ref());
+    let mut asked = 0;
+    for round in 0..12 {
+        let target = format!("/{round}");
+        let mut coded = Vec::new();
+        for coding in [Some("gzip"), None, Some("br")] {
+            for number in [0, 1, 0, 1] {
+                let lines = coding.map(|coding| format!("Accept-Encoding: {coding}\r\n"));
+                let lines = lines.unwrap_or_default();
+                let answer = machines[number].server.connect().get_with(&target, &lines);
+                assert_eq!((answer.status, answer.field("Content-Encoding")), (200, coding));
+                assert_eq!(answer.field("Vary"), Some("Accept-Encoding"), "{answer:?}");
+                assert_eq!(decode(coding, &answer.body), text.as_bytes());
+                let tag = if coding.is_some() { "W/\"v\"" } else { "\"v\"" };
+                assert_eq!(answer.field("ETag"), Some(tag), "{answer:?}");
+                coded.push((coding, answer.body));
+                let lines = format!("{lines}If-None-Match: {tag}\r\n");
+                let current = machines[number].server.connect().get_with(&target, &lines);
+                assert_eq!((current.status, current.field("ETag")), (304, Some(tag)));
+                assert_eq!(current.field("Vary"), Some("Accept-Encoding"), "{current:?}");
+            }
+        }
+        asked += origin.count(&target);
+        coded.dedup();
+        assert_eq!(coded.len(), 3, "both machines give the same bytes");
+    }
+    // Each machine by itself would ask 36 times; one that is not heard for a moment is not asked.
+    assert!(asked < 54, "{asked}");
+    for machine in &machines {
+        assert!(counts(machine, "answered") > 0 && counts(machine, "refused") == 0);
     }
 }
 
