@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -18,7 +18,7 @@ use crate::peers::Peers;
 use crate::records::Records;
 use crate::seal::Secret;
 use crate::settings::{Credentials, FleetSettings};
-use crate::state::{FleetLook, OrderLook, Shared};
+use crate::state::{FleetLook, OrderLook, Shared, unix};
 
 /// How long the end waits for the thread, which says good-bye.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -194,8 +194,4 @@ impl FleetView {
     pub fn catch_up(&self, most: Duration) -> bool {
         self.0.catch_up(most)
     }
-}
-
-fn unix() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

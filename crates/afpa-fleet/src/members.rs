@@ -29,6 +29,12 @@ const SETTLED: Duration = Duration::from_millis(2500);
 /// Members that are known at most: anybody with the credentials can send heartbeats.
 const MOST: usize = 1024;
 
+/// Clocks that differ by so many seconds are apart: tokens of HTTP/3 do not hold.
+const APART: u64 = 15;
+
+/// They are for so long before it is said: a heartbeat may have been on its way for some time.
+const APART_FOR: Duration = Duration::from_secs(5);
+
 /// Two processes of one machine are there for less than this time, unless one has handed over to the other.
 const BESIDE: Duration = Duration::from_secs(10);
 
@@ -47,6 +53,8 @@ struct Member {
     beat: Heartbeat,
     since: Duration,
     heard: Duration,
+    /// Since when its clock is apart from that of this machine.
+    apart_since: Option<Duration>,
 }
 
 /// A member, as people see it.
@@ -113,7 +121,11 @@ impl Members {
             return false;
         }
         let since = known.map_or(now, |member| member.since);
-        self.known.insert(beat.instance.clone(), Member { beat, since, heard: now });
+        let is_apart = beat.ahead.is_some_and(|ahead| ahead.unsigned_abs() >= APART);
+        let before = known.and_then(|member| member.apart_since);
+        let apart_since = is_apart.then(|| before.unwrap_or(now));
+        let member = Member { beat, since, heard: now, apart_since };
+        self.known.insert(member.beat.instance.clone(), member);
         asks
     }
 
@@ -205,6 +217,16 @@ impl Members {
     /// Whether all that are there can have been heard.
     pub fn is_settled(&self, now: Duration) -> bool {
         self.heard_since.is_some_and(|since| now.saturating_sub(since) >= SETTLED)
+    }
+
+    /// Live machines whose clocks are apart from that of this one, and the seconds by which they are ahead.
+    pub fn clocks(&self, now: Duration) -> BTreeMap<String, i64> {
+        let is_apart = |member: &&Member| {
+            let is_long = |since| now.saturating_sub(since) >= APART_FOR;
+            member.apart_since.is_some_and(is_long) && self.silence(member, now).is_none()
+        };
+        let apart = self.known.values().filter(is_apart);
+        apart.filter_map(|one| Some((one.beat.name.clone(), one.beat.ahead?))).collect()
     }
 
     /// Names that two live machines have.
@@ -368,6 +390,26 @@ mod tests {
         assert!(members.twins(seconds(14)).is_empty());
         members.heard(beat("a-2", 4, 4), seconds(15));
         assert!(members.twins(seconds(20)).is_empty(), "it is silent");
+    }
+
+    #[test]
+    fn a_clock_that_is_apart_for_some_time_is_named() {
+        let mut members = Members::new("a-1".to_owned());
+        let mut number = 0;
+        let mut hear = |members: &mut Members, ahead, now| {
+            number += 1;
+            members.heard(Heartbeat { ahead, ..beat("b-1", number, 1) }, seconds(now));
+            members.clocks(seconds(now)).into_iter().collect::<Vec<_>>()
+        };
+        let b = |ahead| vec![("b".to_owned(), ahead)];
+        assert_eq!(hear(&mut members, Some(-15), 1), []);
+        assert_eq!(hear(&mut members, Some(-16), 5), []);
+        assert_eq!(hear(&mut members, Some(-16), 6), b(-16));
+        assert_eq!(hear(&mut members, Some(14), 7), [], "it is set");
+        assert_eq!(hear(&mut members, Some(i64::MIN), 8), []);
+        assert_eq!(hear(&mut members, Some(100), 13), b(100));
+        assert_eq!(members.clocks(seconds(20)), BTreeMap::new(), "it is silent");
+        assert_eq!(hear(&mut members, None, 21), [], "it does not say");
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Heartbeat {
     pub version: String,
     /// A check of the configuration in force.
     pub configuration: String,
+    /// Its clock, in seconds since the Unix epoch; 0: it does not say.
+    pub clock: u64,
     /// Answers a second.
     pub rate: u64,
     /// Answers from its caches, in thousandths of all since the beat before.
@@ -154,6 +156,9 @@ pub struct Heartbeat {
     /// They were: a machine with the secret has said them.
     #[serde(skip)]
     pub proven: bool,
+    /// Seconds by which its clock was ahead of that of the machine that has heard it.
+    #[serde(skip)]
+    pub ahead: Option<i64>,
 }
 
 /// The words of a machine that answers questions of others.

@@ -38,7 +38,7 @@ use crate::records::Ask;
 use crate::seal::Secret;
 use crate::send::forbidden;
 use crate::settings::{Credentials, FleetSettings};
-use crate::state::Shared;
+use crate::state::{Shared, unix};
 
 /// How long a server may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -284,7 +284,8 @@ impl Agent {
             if let Ok(mut beats) = client.subscribe(self.way.subject("member")).await {
                 while let Some(message) = beats.next().await {
                     let heard = Heartbeat::decode_by(&message.payload, self.way.secret.as_ref());
-                    let Ok(beat) = heard else { continue };
+                    let Ok(mut beat) = heard else { continue };
+                    beat.ahead = ahead(beat.clock);
                     if beat.peer.is_some() {
                         self.shared.heard_peer(&beat.instance);
                     }
@@ -316,6 +317,7 @@ impl Agent {
                     self.soften(&mut softened);
                     self.take_in_left();
                     self.tell_twins();
+                    self.tell_clocks();
                     self.complain(&mut unreached).await;
                     self.go_elsewhere(&mut deaf_since, client).await;
                 }
@@ -412,6 +414,21 @@ impl Agent {
             );
         }
         state.twins = twins;
+    }
+
+    /// One line when the clock of another machine is not that of this one.
+    fn tell_clocks(&self) {
+        let mut state = self.shared.lock();
+        let apart = state.members.clocks(self.shared.now());
+        for (name, ahead) in apart.iter().filter(|(name, _)| !state.clocks.contains_key(*name)) {
+            let (seconds, side) =
+                (ahead.unsigned_abs(), if *ahead < 0 { "behind" } else { "ahead of" });
+            tracing::warn!(
+                "the clock of {name} is {seconds} s {side} this machine's: tokens of HTTP/3 by one do not hold at the other until \
+                 something sets both (chrony, systemd-timesyncd)"
+            );
+        }
+        state.clocks = apart;
     }
 
     /// One line for each trouble.
@@ -518,6 +535,12 @@ impl Way {
             ..Config::default()
         }
     }
+}
+
+/// Seconds by which a clock is ahead of that of this machine.
+fn ahead(clock: u64) -> Option<i64> {
+    let clock = i64::try_from(clock).ok().filter(|clock| *clock > 0)?;
+    clock.checked_sub(i64::try_from(unix()).ok()?)
 }
 
 /// The connection has come, or gone.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -64,6 +64,8 @@ pub(crate) struct State {
     pub(crate) absent: BTreeMap<String, Duration>,
     /// Names that two live machines have.
     pub(crate) twins: BTreeSet<String>,
+    /// Machines whose clocks are apart from that of this one, and the seconds by which they are ahead.
+    pub(crate) clocks: BTreeMap<String, i64>,
     pub(crate) trouble: Option<String>,
     /// Why there are no shared keys.
     pub(crate) key_trouble: Option<String>,
@@ -135,6 +137,9 @@ pub struct FleetLook {
     /// Names that two live machines have.
     #[serde(default)]
     pub twins: BTreeSet<String>,
+    /// Machines whose clocks are apart from that of this one, and the seconds by which they are ahead.
+    #[serde(default)]
+    pub clocks: BTreeMap<String, i64>,
     /// Questions to other machines and of these; `None`: this machine asks none.
     #[serde(default)]
     pub peers: Option<PeerCounts>,
@@ -183,6 +188,7 @@ impl Shared {
             forbidden: VecDeque::new(),
             absent: BTreeMap::new(),
             twins: BTreeSet::new(),
+            clocks: BTreeMap::new(),
             trouble: None,
             key_trouble: None,
             shelf: None,
@@ -317,6 +323,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.lock();
         state.beat.number += 1;
+        state.beat.clock = unix();
         state.beat.missed = state.members.missed(now);
         let beat = state.beat.clone();
         // Its own word needs no proof; where it takes configurations, those of others about it do.
@@ -348,6 +355,7 @@ impl Shared {
             counts: state.counts,
             members: state.members.look(now),
             twins: state.members.twins(now),
+            clocks: state.members.clocks(now),
             peers: self.peers.as_ref().map(Peers::counts),
             asks_nobody: self.peers.is_some() && state.orders.has_lost(),
             configuration: state.configuration(),
@@ -366,6 +374,11 @@ impl Shared {
         let held = state.held[order.log().index()].clone();
         Some(OrderLook { fate: fate.clone(), connected: state.connected, held, standing })
     }
+}
+
+/// The clock of this machine, in seconds since the Unix epoch.
+pub(crate) fn unix() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 impl State {

@@ -188,6 +188,11 @@ fn summary(look: &FleetLook) -> String {
             "\ntwo machines are named {name}: give each its own `name` in [fleet]"
         ));
     }
+    for (name, ahead) in &look.clocks {
+        let side = if *ahead < 0 { "behind" } else { "ahead of" };
+        let seconds = ahead.unsigned_abs();
+        text.push_str(&format!("\nthe clock of {name} is {seconds} s {side} this machine's"));
+    }
     let rollout = look.configuration.as_ref().and_then(|one| one.rollout.as_ref());
     if let Some(rollout) = rollout {
         text.push_str(&format!("\n{rollout}"));
