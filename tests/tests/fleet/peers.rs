@@ -83,7 +83,7 @@ impl Bed {
             launch.written(|listen| {
                 format!(
                     "http2.cleartext = true\n[fleet]\nservers = {urls}\nname = \"{name}\"\nstate = \"{home}/fleet\"\n\
-                     secret = \"{}\"\n{more}[[site]]\nname = \"site\"\nlisten = [\"{listen}\"]\nto = \"{to}\"\n{site}",
+                     secret = \"{}\"\n{more}[[site]]\nlisten = [\"{listen}\"]\nto = \"{to}\"\n{site}",
                     secret.display()
                 )
             });

@@ -379,7 +379,7 @@ fn set_cache(
     let allowed = codings.map_or(policy.codings, |rules| rules.codings);
     let policy = CachePolicy { codings: allowed, ..policy };
     // The place of a path in the file does not matter, nor do other paths: answers stay valid after an edit elsewhere.
-    let mut rules = format!("{name}\n{:?}\n{policy:?}", site.to);
+    let mut rules = format!("\n{:?}\n{policy:?}", site.to);
     if let Action::Cached { scripts: Some(scripts), .. } = &set.behaviour.action {
         rules.push_str(&format!("\n{:?} {:?} {:?}", site.php, scripts.root, site.fallback));
     }
@@ -417,7 +417,11 @@ fn set_cache(
     }
     // It decides about the form of what is kept alone.
     let policy = Arc::new(CachePolicy { http3, ..policy });
-    let (scope, place) = (responses.scope(&rules, &policy), Responses::place(&rules));
+    let scope = responses.scope(&format!("{name}{rules}"), &policy);
+    // An address is each machine's own: a site that has no other name has none for the others.
+    let is_address = site.addresses().any(|(listen, _)| listen.to_string() == *name);
+    let shared = if is_address { "" } else { name };
+    let place = Responses::place(&format!("{shared}{rules}"));
     Some(SiteCache { responses: Arc::clone(responses), policy, scope, place })
 }
 
