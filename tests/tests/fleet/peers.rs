@@ -308,8 +308,6 @@ fn machines_whose_clocks_are_apart_ask_one_another() {
         bed.launch(name, &origin, (&more, ""), "s", (peers, &|launch| clock.set(launch, ahead)))
     });
     gather(&machines.each_ref());
-    let day = machines[0].server.get("/").field("Date").map(str::to_owned);
-    assert_ne!(machines[1].server.get("/?b").field("Date").map(str::to_owned), day);
     for target in 0..20 {
         let target = format!("/{target}");
         for machine in &machines {
