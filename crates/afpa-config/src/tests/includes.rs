@@ -61,7 +61,7 @@ fn a_number_is_no_text_unless_a_variable_made_it() {
     refuses(
         &[("afpa.toml", &format!("workers = \"8\"\n{SITE}"))],
         &[],
-        &["afpa.toml:1:11: error: `workers` takes a count"],
+        &["afpa.toml:1:11: error: `workers`: \"8\" is a text", "write 8, without quotes"],
     );
     refuses(
         &[("afpa.toml", &format!("workers = \"${{N}}\"\n{SITE}"))],
