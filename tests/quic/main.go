@@ -225,6 +225,10 @@ func dial(o order) (*connection, error) {
 		MaxIdleTimeout:       60 * time.Second, KeepAlivePeriod: 5 * time.Second,
 		Tracer: func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return happens },
 	}
+	if o.Do == "stall" {
+		// Answers that are not read would else take all that the connection may get before others have begun.
+		config.InitialConnectionReceiveWindow, config.MaxConnectionReceiveWindow = 64<<20, 64<<20
+	}
 	if o.Memory != "" {
 		known := memoryOf(o.Memory)
 		settings.ClientSessionCache = known.sessions

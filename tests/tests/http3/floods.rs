@@ -108,7 +108,7 @@ fn a_client_that_reads_nothing_costs_little_and_is_cut_off() {
     assert_eq!(client.get("/huge.bin")["status"], 200);
     let process = server.server.process();
     let before = process.resident().expect("its memory");
-    let all = client.all(&json!({"do": "stall", "on": "a", "path": "/huge.bin", "count": 50}));
+    let all = client.all(&json!({"do": "stall", "on": "b", "path": "/huge.bin", "count": 50}));
     assert!(all.iter().all(|got| got["status"] == 200), "{all:?}");
     let more = process.resident().expect("its memory").saturating_sub(before);
     eprintln!("{more} bytes of memory for 50 answers that nobody reads");
