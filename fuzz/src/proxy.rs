@@ -99,6 +99,7 @@ pub fn forward(data: &[u8]) {
     let mut head = RequestHead::default();
     let origin = Origin {
         client: Some([192, 0, 2, 1].into()),
+        first: Some([198, 51, 100, 1].into()),
         trusted: data.len().is_multiple_of(2),
         secure: false,
         subject: None,
