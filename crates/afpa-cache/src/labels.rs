@@ -204,3 +204,6 @@ impl Journal {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
