@@ -1,6 +1,6 @@
 //! The beds that servers are measured on.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use afpa_netlab::inject::{Impairment, Rules};
@@ -14,6 +14,11 @@ use crate::results::BedRecord;
 pub(crate) const CONGESTION: &str = "cubic";
 /// Behind the names of beds with a forwarder in the middle.
 const IMPAIRED: &str = "-impaired";
+/// The bed that all costs are from.
+pub(crate) const STEERED: &str = "steered";
+/// The bed of long frames.
+pub(crate) const JUMBO: &str = "steered-jumbo";
+const JUMBO_BYTES: &str = "9000";
 /// Client addresses: non-persistent connections use up ports.
 const SOURCES: u32 = 8;
 
@@ -28,6 +33,8 @@ pub struct BedPlan {
     wire: Option<Wire>,
     /// The client acknowledges each segment at once.
     acknowledges_each: bool,
+    /// Frames may have 9,000 bytes and not 1,500.
+    has_long_frames: bool,
     /// Core of the server.
     pub server_core: usize,
     /// Core of the generator.
@@ -54,11 +61,9 @@ pub struct Wire {
 
 impl BedPlan {
     /// Names and descriptions of all beds.
-    pub const ALL: [(&str, &str); 3] = [
-        (
-            "steered",
-            "each side's packet work on its own core: the server's core holds all its work",
-        ),
+    pub const ALL: [(&str, &str); 4] = [
+        (JUMBO, "as steered, with frames of 9,000 bytes and not of 1,500"),
+        (STEERED, "each side's packet work on its own core: the server's core holds all its work"),
         ("unsteered", "packet work on the core that sent the packet, as the kernel does it"),
         ("one-core", "server, client and all packet work on one core"),
     ];
@@ -70,7 +75,7 @@ impl BedPlan {
     /// When there is no such bed, or no such cores here.
     pub fn named(name: &str, cores: (usize, usize), wire: Option<Wire>) -> Result<Self> {
         let layout = match name {
-            "steered" => Layout::Steered,
+            STEERED | JUMBO => Layout::Steered,
             "unsteered" => Layout::Unsteered,
             "one-core" => Layout::OneCore,
             _ => {
@@ -86,6 +91,7 @@ impl BedPlan {
             layout,
             wire,
             acknowledges_each: false,
+            has_long_frames: name == JUMBO,
             server_core,
             client_core: if layout == Layout::OneCore { server_core } else { client_core },
         })
@@ -109,6 +115,9 @@ impl BedPlan {
         let bed = made.map_err(|_| anyhow!("the bed's set-up panicked"))??;
         if self.acknowledges_each {
             acknowledge_each(&bed)?;
+        }
+        if self.has_long_frames {
+            lengthen_frames(&bed)?;
         }
         Ok(bed)
     }
@@ -163,15 +172,29 @@ impl BedPlan {
     }
 }
 
+/// On both sides; every listener and connection of a measurement begins later.
+fn lengthen_frames(bed: &Bed) -> Result<()> {
+    for side in [bed.client(), bed.server()] {
+        let mut command = side.command("ip");
+        command.args(["link", "set", "dev", Bed::DEVICE, "mtu", JUMBO_BYTES]);
+        run(command).context("frames of 9,000 bytes")?;
+    }
+    Ok(())
+}
+
 /// By the client's route to the server: a setting of a socket would have to be repeated after each answer.
 fn acknowledge_each(bed: &Bed) -> Result<()> {
     let network =
         format!("{}.0.0/16", Bed::SERVER_V4.octets().map(|one| one.to_string())[..2].join("."));
     let mut command = bed.client().command("ip");
     command.args(["route", "change", &network, "dev", Bed::DEVICE, "quickack", "1"]);
+    run(command).context("a route that acknowledges at once")
+}
+
+fn run(mut command: Command) -> Result<()> {
     let output = command.stdin(Stdio::null()).output().context("cannot start ip")?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "a route that acknowledges at once: {}", said.trim());
+    ensure!(output.status.success(), "ip: {}", said.trim());
     Ok(())
 }
 
@@ -243,6 +266,9 @@ mod tests {
         let one = BedPlan::named("one-core", (0, 1), None).unwrap();
         assert_eq!((one.server_core, one.client_core), (0, 0));
         assert!(one.answers_at_once() && !steered.answers_at_once());
+        let jumbo = BedPlan::named("steered-jumbo", (0, 1), None).unwrap();
+        assert!(jumbo.record().about.contains("9,000 bytes") && tells_cost(&jumbo.name));
+        assert!(!one.record().about.contains("9,000 bytes"));
         assert!(BedPlan::named("tilted", (0, 1), None).is_err());
         assert!(BedPlan::named("steered", (0, 0), None).is_err());
         assert!(BedPlan::named("steered", (0, 4096), None).is_err());

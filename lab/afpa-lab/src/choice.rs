@@ -10,7 +10,7 @@ use crate::plan::{Generators, Group, Plan, Task};
 use crate::presets::{By, Experiment, FEW, JAWS, Part, UNCACHED, full, quick};
 use crate::results::AGAIN;
 use crate::results_folder::Done;
-use crate::servers::{self, Programs, Server, is_proxy};
+use crate::servers::{self, Programs, Server, is_front, is_proxy};
 pub use crate::wish::{Preset, Wish};
 
 /// Measurements shorter than this say nothing: /proc counts time in steps of 10 ms.
@@ -58,8 +58,8 @@ impl Wish {
             let taking = experiment.servers;
             let takes_part = |name: &&&str| match taking {
                 Some(few) => few.contains(name),
-                // Proxies are compared with each other.
-                None if is_proxy(name) => false,
+                // Proxies are compared with each other, and so are servers before an application.
+                None if is_proxy(name) || is_front(name) => false,
                 None => !is_variant(name) || self.servers.iter().any(|named| named == *name),
             };
             let names = chosen.iter().filter(takes_part);

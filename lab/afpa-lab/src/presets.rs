@@ -3,6 +3,9 @@
 use afpa_generator::{Workload, family};
 use anyhow::Result;
 
+use crate::bed::JUMBO;
+use crate::servers::FRONTS;
+
 /// The servers of a quick run.
 pub(crate) const FEW: &[&str] =
     &["afpa-kernel", "afpa-socketless", "afpa", "nginx", "h2o", "sped", "howl"];
@@ -46,6 +49,8 @@ pub(crate) const UNCACHED: &str = "sped:pin-threshold=0:recheck=0";
 /// answered, more than small machines hold, and than can be asked once each before a measurement.
 const SCALED: &[&str] = &["afpa-kernel", "afpa", "nginx", "h2o"];
 const SCALED_RATE: u64 = 2000;
+/// The kernel's half, and the fastest servers in user mode.
+const LONG_FRAMES: &[&str] = &["afpa-kernel", "afpa", "nginx", "h2o"];
 /// The papers' proxy: everything is distributed.
 const PROXIES: &[&str] = &["afpa-proxy", "nginx-proxy", "haproxy-proxy"];
 /// A server that no client of today saturates, and some that all clients do.
@@ -153,6 +158,14 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
                 vec![Part::persistent(webstone(&[64, 1 << 10, 16 << 10])?)],
             )
         },
+        Experiment {
+            bed: JUMBO,
+            ..experiment(
+                "frames of 9,000 bytes",
+                Some(LONG_FRAMES),
+                vec![Part::persistent(webstone(&[64, 4 << 10, 16 << 10, 64 << 10])?)],
+            )
+        },
         experiment("JAWS's strategies", Some(JAWS), vec![Part::one_each(jaws()?)]),
         experiment("JAWS's clients", Some(JAWS_SWEEP), vec![clients]),
         experiment("connections", others, vec![connections]),
@@ -166,6 +179,11 @@ pub(crate) fn full() -> Result<Vec<Experiment>> {
             "files without a cache",
             Some(FILE_CACHE),
             vec![Part::persistent(webstone(&[1 << 10, 16 << 10])?)],
+        ),
+        experiment(
+            "SPECweb99's mix, a part of it by an application",
+            Some(FRONTS),
+            vec![Part::persistent(family("specweb99", &[], false)?)],
         ),
         experiment("the generators beside each other", Some(CROSS_CHECKED), vec![every]),
         experiment("the proxy", Some(PROXIES), proxy),

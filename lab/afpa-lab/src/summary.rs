@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::bed::is_impaired;
+use crate::bed::{JUMBO, is_impaired};
 use crate::results::{AGAIN, Cost, Doubt, Held, Point, Results, Turn};
 use crate::stats::{Ratio, Spread, noise};
 
@@ -92,7 +92,7 @@ impl Summary {
     }
 
     /// The subject's ratio to a server at a load, on the bed that is least favourable to the
-    /// subject; with the bed's name. Beds that are impaired on purpose are apart from the others.
+    /// subject; with the bed's name. Beds that are impaired on purpose are apart from the others, and so is that of long frames.
     pub fn quoted(&self, load: &Point, server: &str) -> Option<(Ratio, &str)> {
         lowest(self.beds(load).filter_map(|one| Some((one.row(server)?.ratio?, one.bed()))))
     }
@@ -124,6 +124,7 @@ impl Summary {
                 && point.connections == load.connections
                 && point.rate == load.rate
                 && is_impaired(&point.bed) == is_impaired(&load.bed)
+                && (point.bed == JUMBO) == (load.bed == JUMBO)
         })
     }
 }

@@ -189,6 +189,40 @@ fn the_caches_need_no_origin_once_they_are_warm() {
     }
 }
 
+#[test]
+fn the_applications_part_comes_from_the_application_and_files_do_not() {
+    let Some(lab) = Lab::new(&["specweb99"]) else { return };
+    for name in ["afpa-kernel-front", "afpa-front", "nginx-front"] {
+        let server = find(name, &programs()).expect("a server");
+        if !is_here(server.as_ref()) {
+            continue;
+        }
+        let running = lab.start(server.as_ref());
+        lab.ask(server.as_ref());
+        for application in running.processes().into_iter().filter(|id| is_origin(*id)) {
+            let application = Pid::from_raw(application).expect("an id");
+            kill_process(application, Signal::KILL).expect("killed");
+        }
+        let mut requests = lab.workloads[0].all_requests().iter();
+        let of_application = requests.clone().find(|request| request.path.starts_with("/app/"));
+        for (request, status) in [(requests.next(), 200), (of_application, 502)] {
+            let request = request.expect("a request");
+            let answered = lab.bed.client().run(|| {
+                let mut client =
+                    Client::connect(&Endpoint::Tcp(Lab::address())).expect("connected");
+                client.exchange(request.bytes("lab", true)).status
+            });
+            assert_eq!(
+                answered.expect("in the client's namespace"),
+                status,
+                "{name}: {}",
+                request.path
+            );
+        }
+        running.stop().expect_err("a process ended by itself");
+    }
+}
+
 fn is_origin(id: i32) -> bool {
     let command = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&command).contains("--architecture")

@@ -6,12 +6,13 @@ use super::order::Order;
 use super::{Object, Request, Workload};
 
 /// Bytes of the smallest file of each class, and the class's share of requests in percent.
-const CLASSES: [(f64, f64); 4] = [(102.4, 35.0), (1024.0, 50.0), (10240.0, 14.0), (102_400.0, 1.0)];
-const FILES: u32 = 9;
+pub(super) const CLASSES: [(f64, f64); 4] =
+    [(102.4, 35.0), (1024.0, 50.0), (10240.0, 14.0), (102_400.0, 1.0)];
+pub(super) const FILES: u32 = 9;
 /// Mean of the Poisson distribution that chooses a file within its class: the middle one.
 const MIDDLE: f64 = 5.0;
 /// Folders' bytes altogether may not be more: some 20 GB.
-const MOST_FOLDERS: u64 = 4000;
+pub(super) const MOST_FOLDERS: u64 = 4000;
 
 /// Requests of a connection that its clients close.
 const SHORT_LIVED: usize = 10;

@@ -6,6 +6,7 @@ mod order;
 mod point;
 mod replayed;
 mod request;
+mod specweb99;
 
 use anyhow::{Result, bail};
 
@@ -23,6 +24,7 @@ pub fn families() -> Vec<(&'static str, &'static str)> {
     vec![
         ("webstone", "files of one size, 64 B to 1 MB"),
         ("specweb96", "SPECweb96's four classes of nine files; grows with the target rate"),
+        ("specweb99", "SPECweb99's mix, 30 % of it by an application; grows with the connections"),
         ("jaws", "JAWS's table: 500 B 35 %, 5 KB 50 %, 50 KB 14 %, 5 MB 1 %"),
         ("segments", "answers of 1 and of 11 full segments, for rates that are held"),
         ("arena", "HttpArena's profiles baseline, limited-conn and static, for servers of files"),
@@ -39,7 +41,8 @@ pub fn families() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// The points of a family; `replay:FILE` is the family of that access log. `sizes` are file sizes or, for `specweb96`, target rates; none: the
+/// The points of a family; `replay:FILE` is the family of that access log. `sizes` are file sizes or, for `specweb96` and
+/// `specweb99`, target rates and connections; none: the
 /// family's own, fewer when `quick`.
 ///
 /// # Errors
@@ -61,6 +64,9 @@ pub fn family(name: &str, sizes: &[u64], quick: bool) -> Result<Vec<Workload>> {
         "conditional" => or(&[4 << 10], &[4 << 10]).into_iter().map(fixed::conditional).collect(),
         "specweb96" => {
             return or(&[20, 100, 500], &[20]).into_iter().map(mixes::specweb96).collect();
+        }
+        "specweb99" => {
+            return or(&[64], &[1]).into_iter().map(specweb99::specweb99).collect();
         }
         _ if !sizes.is_empty() => bail!("{name} does not come in sizes"),
         "jaws" => vec![mixes::jaws()],

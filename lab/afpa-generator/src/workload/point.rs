@@ -19,7 +19,7 @@ pub struct Workload {
     pub family: String,
     /// For people.
     pub title: String,
-    /// Where it stands on the family's axis: a file's size in bytes, or a rate.
+    /// Where it stands on the family's axis: a file's size in bytes, a rate, or connections.
     pub point: Option<f64>,
     /// A description, with the source and the approximations.
     pub about: String,

@@ -52,7 +52,7 @@ pub(super) struct Papers {
     /// One request a connection, as in the papers
     #[arg(long, conflicts_with_all = PRESETS)]
     non_persistent: bool,
-    /// Beds: steered, unsteered, one-core
+    /// Beds: steered, steered-jumbo, unsteered, one-core
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "steered", conflicts_with_all = PRESETS)]
     bed: Vec<String>,
     /// The generator [default: the fastest that can make the load]

@@ -119,6 +119,14 @@ impl Server for Balancer {
     }
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
+        let (launch, file) = self.prepare(setup)?;
+        Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
+    }
+}
+
+impl Balancer {
+    /// Its command, and its configuration, which is written.
+    pub(super) fn prepare(&self, setup: &ServerSetup<'_>) -> Result<(Launch, PathBuf)> {
         let (name, text) = self.template();
         let text = template::with_backends(text, &self.backends);
         let text = match self.kind {
@@ -136,7 +144,7 @@ impl Server for Balancer {
             Kind::HaProxy(origin) => Launch::of(origin, "haproxy")?.args(["-db", "-f"]).arg(&file),
             Kind::Nginx(origin) => files::nginx(Launch::of(origin, "nginx")?, setup.folder, &file),
         };
-        Running::nothing(setup).with_configuration(file).and(setup, launch, setup.address)
+        Ok((launch, file))
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod control;
 pub mod dns;
 pub(crate) mod fast_path;
 mod files;
+mod fronts;
 pub mod http3;
 mod installed;
 mod proxies;
@@ -24,6 +25,7 @@ mod template;
 pub(crate) use backends::BACKENDS;
 pub use backends::Backend;
 pub(crate) use balancers::{BALANCERS, Balancer};
+pub(crate) use fronts::{FRONTS, is_front};
 pub(crate) use proxies::is_proxy;
 pub use running::Running;
 pub use server::{Programs, Server, ServerSetup};
@@ -39,6 +41,7 @@ pub fn all(programs: &Programs) -> Vec<Box<dyn Server>> {
     servers.extend(files::peers());
     servers.extend(caches::caches(programs));
     servers.extend(proxies::proxies(programs));
+    servers.extend(fronts::fronts(programs));
     servers.extend(reference::contexts(programs));
     servers.extend(reference::architectures(programs));
     servers

@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Result, bail};
 
+use super::backends::BACKENDS;
 use super::running::Launch;
 use super::{Programs, Running, Server, ServerSetup, installed, reference, template};
 
-/// Back-end servers.
-const SERVERS: u16 = 3;
 /// How a proxy's name ends.
 const PROXY: &str = "-proxy";
 
@@ -75,11 +74,11 @@ impl Server for Proxy {
 
     fn start<'a>(&self, setup: &ServerSetup<'a>) -> Result<Running<'a>> {
         let mut running = Running::nothing(setup);
-        for server in servers(setup) {
+        let backends = servers(setup);
+        for server in backends {
             let launch = reference::launch(&self.programs, "sped", server, setup);
             running = running.and(setup, launch, server)?;
         }
-        let backends: Vec<SocketAddr> = servers(setup).collect();
         let (launch, file) = match self.kind {
             Kind::Afpa => (self.afpa(setup), None),
             Kind::Nginx => {
@@ -112,7 +111,7 @@ impl Server for Proxy {
 
 impl Proxy {
     fn afpa(&self, setup: &ServerSetup<'_>) -> Launch {
-        let to = servers(setup).map(|server| server.to_string()).collect::<Vec<_>>().join(",");
+        let to = servers(setup).map(|server| server.to_string()).join(",");
         Launch::new(&self.programs.afpa)
             .args(["proxy", "--to", &to, "--listen", &setup.address.to_string()])
             .args(["--workers", "1", "--fast-path", "off", "--user", "root"])
@@ -122,10 +121,9 @@ impl Proxy {
 }
 
 /// Where the back-end servers listen: reached from the server's namespace only.
-fn servers(setup: &ServerSetup<'_>) -> impl Iterator<Item = SocketAddr> + use<> {
+pub(super) fn servers(setup: &ServerSetup<'_>) -> [SocketAddr; BACKENDS] {
     let port = setup.address.port();
-    let server = move |number| (IpAddr::V4(Ipv4Addr::LOCALHOST), port.wrapping_add(number)).into();
-    (1..=SERVERS).map(server)
+    [1, 2, 3].map(|number| (IpAddr::V4(Ipv4Addr::LOCALHOST), port.wrapping_add(number)).into())
 }
 
 fn program(name: &str) -> Result<Launch> {

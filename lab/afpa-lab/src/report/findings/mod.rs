@@ -6,6 +6,7 @@
 //! in the report that is committed.
 
 mod connections;
+mod frames;
 mod growth;
 mod inside;
 mod jaws;
