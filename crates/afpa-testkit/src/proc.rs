@@ -191,10 +191,14 @@ mod tests {
     #[test]
     fn this_process_is_seen_as_it_is() {
         let own = Process(std::process::id());
-        let before = own.resident().expect("resident set");
-        let memory = vec![1u8; 32 << 20];
-        let grown = own.resident().expect("resident set") - before;
-        assert!((30 << 20..64 << 20).contains(&grown), "{grown} for {}", memory.len());
+        // Other tests of this process give memory back meanwhile.
+        let grows = || {
+            let before = own.resident().expect("resident set");
+            let memory = vec![1u8; 32 << 20];
+            let after = own.resident().expect("resident set");
+            (30 << 20..64 << 20).contains(&after.saturating_sub(before)) && memory.len() == 32 << 20
+        };
+        assert!((0..10).any(|_| grows()), "32 MiB are not seen");
         assert!(own.threads().expect("threads") >= 2);
         let descriptors = own.descriptors().expect("descriptors");
         assert!(descriptors >= 3);
