@@ -99,7 +99,15 @@ fn a_request_whose_lines_come_by_themselves_goes_up_with_its_own_reason() {
     for lines in cuts {
         fast_path.clock.beat();
         let before = fast_path.stats.counters().expect("counters");
-        lines.iter().for_each(|line| client.send(line));
+        let parts = || {
+            let counters = fast_path.stats.counters().expect("counters").since(&before);
+            counters[Reason::PassInParts]
+        };
+        for (already, line) in (0..).zip(lines) {
+            // Lines that follow at once may come in one segment.
+            eventually("the line before has come", || parts() >= already);
+            client.send(line);
+        }
         let reply = client.receive();
         assert_eq!((reply.is_from_kernel(), reply.body.as_slice()), (false, &b"from nginx"[..]));
         let counters = fast_path.stats.counters().expect("counters").since(&before);
