@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(folder.take_place().unwrap(), Some(kept));
         assert_eq!(folder.take_place().unwrap(), None);
         let order = Order::Deny { prefix: "192.0.2.1".to_owned(), denied: false };
-        let queue = [Queued { id: "a-1".to_owned(), order }];
+        let queue = [Queued::new("a-1".to_owned(), order)];
         folder.keep_queue(&queue).unwrap();
         assert_eq!(folder.queue().unwrap(), queue);
         let left = folder.leave_queue("a1").unwrap();

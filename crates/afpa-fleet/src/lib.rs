@@ -53,6 +53,7 @@ mod send;
 mod settings;
 mod shelf;
 mod shelving;
+mod shown;
 mod state;
 mod streams;
 mod window;

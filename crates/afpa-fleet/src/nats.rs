@@ -243,9 +243,9 @@ impl Agent {
         match (Envelope::decode(&message.payload), kind) {
             (Ok(Envelope { order, id, .. }), _) => {
                 self.carry_out(&order);
-                if let (Log::Bans, Some(id)) = (kind, id) {
+                if kind == Log::Bans {
                     let at = Position { sequence: due.sequence(), ..follower.position() };
-                    self.shared.lock().orders.shown(&id, at);
+                    self.shared.lock().orders.shown(id, &order, at);
                 }
             }
             (Err(error), Log::Purges) => self.flush(&error.to_string()),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::follower::{Log, Position};
 use crate::message::Order;
+use crate::shown::Shown;
 
 /// Orders that wait for one log at most.
 const MOST_WAITING: usize = 10_000;
@@ -25,9 +26,19 @@ const MOST_FATES: usize = 4096;
 pub struct Queued {
     /// Its sender knows it by that.
     pub id: String,
+    /// The place in the log of bans at which it may have been sent for the first time; `None`: it never was, or has no need of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Position>,
     /// The order.
     #[serde(flatten)]
     pub order: Order,
+}
+
+impl Queued {
+    /// One that was not sent.
+    pub fn new(id: String, order: Order) -> Self {
+        Self { id, since: None, order }
+    }
 }
 
 /// The fate of an order.
@@ -77,6 +88,10 @@ pub struct Orders {
     changes: u64,
     /// The last place of one of them in the log of purges.
     logged: Option<Position>,
+    /// The last place of one of them in the log of bans.
+    banned: Option<Position>,
+    /// That log, as far as it was read.
+    shown: Shown,
     /// An order to purge was done here, and no other machine will hear of it: those that were taken until then have no higher
     /// numbers.
     lost: Option<u64>,
@@ -99,6 +114,8 @@ impl Orders {
             settled: VecDeque::new(),
             changes: 0,
             logged: None,
+            banned: None,
+            shown: Shown::default(),
             lost: None,
             last: BTreeMap::new(),
             full: [[false; 2]; 2],
@@ -196,7 +213,7 @@ impl Orders {
             self.last.insert(arguments.clone(), self.number);
         }
         let id = self.id(self.number);
-        self.waiting[log.index()].push_back(Queued { id, order });
+        self.waiting[log.index()].push_back(Queued::new(id, order));
         Ok(self.number)
     }
 
@@ -269,8 +286,10 @@ impl Orders {
             if waiting.is_empty() {
                 self.full[log.index()] = [false; 2];
             }
-            if let Order::Purge { arguments } = &queued.order {
-                self.settle_purge(arguments, number, &fate);
+            match (&queued.order, &fate) {
+                (Order::Purge { arguments }, _) => self.settle_purge(arguments, number, &fate),
+                (Order::Deny { .. }, Fate::Logged(at)) => self.banned = later(self.banned, *at),
+                (Order::Deny { .. }, _) => {}
             }
         }
         self.changes += 1;
@@ -285,10 +304,44 @@ impl Orders {
         }
     }
 
+    /// An order to deny is sent by this machine at a place in the log of bans. Whether it was not sent before.
+    pub fn attempt(&mut self, id: &str, place: Position) -> bool {
+        // Those of this machine before it are no later ones, though it may not have read them yet.
+        let place = later(self.banned, place);
+        let waiting = &mut self.waiting[Log::Bans.index()];
+        let queued = waiting.iter_mut().find(|queued| queued.id == id && queued.since.is_none());
+        let Some(queued) = queued else { return false };
+        queued.since = place;
+        self.changes += 1;
+        true
+    }
+
+    /// The first attempt came to nothing: the log cannot have the order.
+    pub(crate) fn not_sent(&mut self, id: &str) {
+        let waiting = &mut self.waiting[Log::Bans.index()];
+        if let Some(queued) = waiting.iter_mut().find(|queued| queued.id == id) {
+            queued.since = None;
+            self.changes += 1;
+        }
+    }
+
     /// The log has shown an order to deny: if it is one that waits, its acknowledgement was lost.
-    pub(crate) fn shown(&mut self, id: &str, at: Position) {
-        if self.waiting[Log::Bans.index()].iter().any(|queued| queued.id == id) {
+    pub fn shown(&mut self, id: Option<String>, order: &Order, at: Position) {
+        if let Some(id) = &id
+            && self.waiting[Log::Bans.index()].iter().any(|queued| queued.id == *id)
+        {
             self.settle(id, Fate::Logged(at));
+        }
+        self.shown.note(order.subject(), id, at);
+    }
+
+    /// This machine has read the log of bans. An order that may have been there, and has made room for another one since, is as
+    /// one that was acknowledged: sent again, it would undo the other one.
+    pub fn settle_overtaken(&mut self) {
+        let settled = |queued: &Queued| Some((queued.id.clone(), self.shown.settles(queued)?));
+        let settled: Vec<_> = self.waiting[Log::Bans.index()].iter().filter_map(settled).collect();
+        for (id, at) in settled {
+            self.settle(&id, Fate::Logged(at));
         }
     }
 
@@ -350,7 +403,7 @@ mod tests {
 
     #[test]
     fn an_order_waits_until_the_log_has_it() {
-        let left = vec![Queued { id: "old-1".to_owned(), order: purge("/old") }];
+        let left = vec![Queued::new("old-1".to_owned(), purge("/old"))];
         let mut orders = Orders::new("new".to_owned(), left);
         let number = orders.take(purge("/a")).unwrap();
         assert_eq!(orders.fate(number), Some((&purge("/a"), &Fate::Queued)));
@@ -394,7 +447,7 @@ mod tests {
         assert_eq!(orders.take(purge("/")), full(true), "no news");
         assert_eq!(orders.fates.len(), MOST_FATES);
         assert!(orders.take(deny("192.0.2.1", true)).is_ok(), "bans have a queue of their own");
-        let left = (0..2).map(|number| Queued { id: format!("old-{number}"), order: purge("/") });
+        let left = (0..2).map(|number| Queued::new(format!("old-{number}"), purge("/")));
         assert!(!orders.take_in(left.collect()), "no room");
         assert_eq!(orders.count(), MOST_WAITING + 1);
     }
@@ -520,13 +573,13 @@ mod tests {
     #[test]
     fn an_order_to_deny_that_the_log_shows_does_not_wait_any_more() {
         let at = Position { log: 1, sequence: 4 };
-        let left = vec![Queued { id: "old-7".to_owned(), order: deny("::7", true) }];
+        let left = vec![Queued::new("old-7".to_owned(), deny("::7", true))];
         let mut orders = Orders::new("a".to_owned(), left);
         for denied in [true, false] {
             orders.take(deny("::1", denied)).unwrap();
         }
         for id in ["b-1", "a-1", "a-1", "old-7", "a-9"] {
-            orders.shown(id, at);
+            orders.shown(Some(id.to_owned()), &deny("::9", true), at);
         }
         assert_eq!(orders.fate(1), Some((&deny("::1", true), &Fate::Logged(at))));
         let waiting: Vec<_> = orders.waiting().map(|queued| queued.id.as_str()).collect();
@@ -534,8 +587,67 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_another_one_has_overtaken_is_not_sent_again() {
+        let at = |sequence| Position { log: 1, sequence };
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        for prefix in ["::1", "::2", "::3", "::4"] {
+            orders.take(deny(prefix, true)).unwrap();
+        }
+        let waiting =
+            |orders: &Orders| orders.waiting().map(|queued| queued.id.clone()).collect::<Vec<_>>();
+        orders.shown(Some("b-1".to_owned()), &deny("::2", false), at(9));
+        for id in ["a-1", "a-2", "a-3"] {
+            assert!(orders.attempt(id, at(9)) && !orders.attempt(id, at(20)), "the first counts");
+        }
+        // The log had a-1, and its acknowledgement was lost; b-2 has deleted it. No other one can be later than those here.
+        orders.shown(Some("b-2".to_owned()), &deny("::1", false), at(11));
+        orders.shown(None, &deny("::4", false), at(12));
+        assert_eq!(waiting(&orders).len(), 4, "it may be acknowledged still");
+        orders.not_sent("a-3");
+        orders.shown(None, &deny("::3", false), at(13));
+        orders.settle_overtaken();
+        assert_eq!(waiting(&orders), ["a-2", "a-3", "a-4"]);
+        assert_eq!(orders.fate(1).unwrap().1, &Fate::Logged(at(11)));
+        orders.settle("a-2", logged(14));
+        assert!(orders.take(deny("::2", false)) == Ok(5) && orders.attempt("a-5", at(13)));
+        orders.shown(Some("a-2".to_owned()), &deny("::2", true), at(14));
+        orders.settle_overtaken();
+        assert_eq!(waiting(&orders), ["a-3", "a-4", "a-5"], "its own one before is not later");
+        let anew = Position { log: 2, sequence: 1 };
+        orders.shown(None, &deny("::2", true), anew);
+        orders.settle_overtaken();
+        assert_eq!(waiting(&orders), ["a-3", "a-4"]);
+    }
+
+    #[test]
+    fn an_order_left_by_a_process_is_judged_by_what_the_log_has_shown_before() {
+        let at = |sequence| Position { log: 1, sequence };
+        let left = |number: u32, prefix, since: Option<u64>| Queued {
+            since: since.map(at),
+            ..Queued::new(format!("old-{number}"), deny(prefix, true))
+        };
+        let mut orders = Orders::new("new".to_owned(), Vec::new());
+        for (id, prefix, sequence) in [("old-1", "::1", 10), ("b-1", "::2", 11), ("b-2", "::3", 8)]
+        {
+            orders.shown(Some(id.to_owned()), &deny(prefix, false), at(sequence));
+        }
+        let queue = vec![
+            left(1, "::1", Some(10)),
+            left(2, "::2", Some(9)),
+            left(3, "::3", Some(9)),
+            left(4, "::2", None),
+        ];
+        let text = serde_json::to_string(&queue).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Queued>>(&text).unwrap(), queue, "a file keeps it");
+        assert!(orders.take_in(queue));
+        orders.settle_overtaken();
+        let waiting: Vec<_> = orders.waiting().map(|queued| queued.id.as_str()).collect();
+        assert_eq!(waiting, ["old-3", "old-4"], "the others are there, or were");
+    }
+
+    #[test]
     fn the_orders_of_the_process_before_come_in_once_and_behind_none_that_is_newer() {
-        let queued = |id: &str, order| Queued { id: id.to_owned(), order };
+        let queued = |id: &str, order| Queued::new(id.to_owned(), order);
         let old = |number: u32, order| queued(&format!("old-{number}"), order);
         let left = vec![old(1, deny("::1", true)), old(2, purge("/2"))];
         let mut orders = Orders::new("new".to_owned(), left.clone());

@@ -1,14 +1,14 @@
 //! Orders on their way to their logs, each log by itself, and the file in which they wait.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::error::Error as _;
-use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context};
 use futures_util::future::join_all;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::follower::{Log, Position};
 use crate::message::Envelope;
@@ -17,9 +17,6 @@ use crate::orders::{BATCH, Fate, Queued};
 
 /// Rounds in a row without success before the log of AFPA says so.
 const HELD: u32 = 5;
-
-/// How long an order to deny waits for the log to show whether it is there already.
-const READ_BACK: Duration = Duration::from_secs(5);
 
 /// Orders wait for the next round.
 struct Held {
@@ -32,7 +29,10 @@ impl Agent {
     pub(crate) async fn send(&self, log: Log, streams: &Context) -> Infallible {
         let mut rounds = 0_u32;
         loop {
-            let batch = self.shared.lock().orders.first(log, BATCH);
+            let mut batch = self.shared.lock().orders.first(log, BATCH);
+            if batch.iter().any(|queued| queued.since.is_some()) {
+                batch = self.read_back(log).await;
+            }
             if batch.is_empty() {
                 if self.shared.lock().orders.count() == 0 {
                     self.keep_queue();
@@ -55,23 +55,21 @@ impl Agent {
                 }
                 self.shared.lock().held[log.index()] = Some(why);
             }
-            let held = self.shared.now();
             sleep(PAUSE).await;
-            if log == Log::Bans {
-                self.read_back(log, held).await;
-            }
         }
     }
 
-    /// Waits until this machine has read what the log has. An order may be there though nobody has said so, and if it were sent
-    /// again it would undo what another machine has ordered since. A log that cannot be read for long is no reason to send none.
-    async fn read_back(&self, log: Log, since: Duration) {
-        let read = async {
-            while !self.shared.has_read(log, since) {
-                sleep(PAUSE).await;
-            }
-        };
-        let _ = timeout(READ_BACK, read).await;
+    /// Waits until this machine has read what the log has now, and returns the orders that are to be sent. An order may be there
+    /// though nobody has said so, and if it were sent again it would undo what another machine has ordered since.
+    async fn read_back(&self, log: Log) -> Vec<Queued> {
+        let since = self.shared.now();
+        while !self.shared.has_read(log, since) {
+            self.keep_queue();
+            sleep(PAUSE).await;
+        }
+        let mut state = self.shared.lock();
+        state.orders.settle_overtaken();
+        state.orders.first(log, BATCH)
     }
 
     /// Returns when each of them is settled, or has to wait.
@@ -81,9 +79,10 @@ impl Agent {
             let place = state.beat.position(log).filter(|_| state.connected);
             (state.beat.name.clone(), place)
         };
-        let Some(Position { log: made, .. }) = place else { return Err(Held { why: None }) };
+        let Some(Position { log: made, sequence }) = place else { return Err(Held { why: None }) };
+        let new = self.attempt(log, batch, Position { log: made, sequence });
         let mut under_way = Vec::new();
-        for Queued { id, order } in batch {
+        for Queued { id, order, .. } in batch {
             let subject = format!("{}.{}", self.way.log_subject(log), order.subject());
             // A purge may come twice, and a ban is read back. It has no id that servers compare: replicas do so by their own
             // clocks, and one that is behind at the end of the time for which they do may leave a message out that others have.
@@ -110,6 +109,9 @@ impl Agent {
                         false => refusal(&error),
                     };
                     let Some(why) = why else {
+                        if new.contains(id) && is_known(&error) {
+                            state.orders.not_sent(id);
+                        }
                         held = Err(Held { why: Some(error.to_string()) });
                         continue;
                     };
@@ -125,6 +127,22 @@ impl Agent {
             );
         }
         held
+    }
+
+    /// The orders to deny that are sent for the first time now. The queue on disk says so before, where it has them.
+    fn attempt(&self, log: Log, batch: &[Queued], place: Position) -> BTreeSet<String> {
+        if log == Log::Purges {
+            return BTreeSet::new();
+        }
+        let mut state = self.shared.lock();
+        let ids = batch.iter().map(|queued| &queued.id);
+        let new = ids.filter(|id| state.orders.attempt(id, place)).cloned().collect();
+        let is_on_disk = state.kept.is_some();
+        drop(state);
+        if is_on_disk {
+            self.keep_queue();
+        }
+        new
     }
 
     /// The queue on disk is as the one here. After the next process has taken over it is a file that this process holds
@@ -185,6 +203,12 @@ fn refusal(error: &PublishError) -> Option<String> {
     stays(said.code()).then(|| said.to_string())
 }
 
+/// Whether a message that failed is in no log for certain: nobody has got it, or the servers have said that they do not take it.
+fn is_known(error: &PublishError) -> bool {
+    let said = error.source().is_some_and(|source| source.is::<jetstream::Error>());
+    said || error.kind() == PublishErrorKind::StreamNotFound
+}
+
 /// Whether the same message gets the same code again: the others are those of servers that are busy, full or without a leader.
 fn stays(code: usize) -> bool {
     matches!(code, 400..=499) && !matches!(code, 408 | 409 | 429)
@@ -214,6 +238,9 @@ mod tests {
         assert_eq!(refusal(&PublishError::new(PublishErrorKind::TimedOut)), None);
         assert_eq!(refusal(&PublishError::new(PublishErrorKind::StreamNotFound)), None);
         assert!(refusal(&PublishError::new(PublishErrorKind::MaxPayloadExceeded)).is_some());
+        assert!(is_known(&PublishError::with_source(PublishErrorKind::Other, error(long))));
+        assert!(is_known(&PublishError::new(PublishErrorKind::StreamNotFound)));
+        assert!(!is_known(&PublishError::new(PublishErrorKind::TimedOut)));
         let text = "nats: Permissions Violation for Publish to \"afpa.bans.::1\"";
         assert_eq!(forbidden(text), Some("afpa.bans.::1"));
         assert_eq!(forbidden("nats: Permissions Violation for Subscription to \"a\""), None);

@@ -230,7 +230,7 @@ proptest! {
         let (mut log, mut ids) = (BTreeMap::new(), BTreeSet::new());
         let (mut sequence, mut given) = (0, BTreeMap::new());
         let mut send = |orders: &mut Orders, lost: &mut dyn FnMut() -> (bool, bool, bool)| {
-            for Queued { id, order } in orders.first(Log::Bans, 64) {
+            for Queued { id, order, .. } in orders.first(Log::Bans, 64) {
                 let (is_lost, is_ack_lost, is_forgotten) = lost();
                 if is_lost {
                     continue;
@@ -263,5 +263,52 @@ proptest! {
                 break;
             }
         }
+    }
+
+    /// Another machine orders the opposite meanwhile, and the log keeps the last order for each prefix alone.
+    #[test]
+    fn an_order_to_deny_is_in_the_log_once_whatever_is_lost(
+        steps in prop::collection::vec((0..4_u8, 0..3_u8, any::<bool>(), any::<bool>()), 1..80),
+    ) {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        let mut log: BTreeMap<String, (u64, String, Order)> = BTreeMap::new();
+        let (mut sequence, mut others, mut read, mut sent) = (0, 0, 0, BTreeSet::new());
+        let steps = steps.into_iter().chain(std::iter::repeat_n((2, 0, false, false), 80));
+        for (what, prefix, is_lost, is_ack_lost) in steps {
+            let order = Order::Deny { prefix: prefix.to_string(), denied: what == 0 };
+            if what == 0 {
+                orders.take(order).unwrap();
+                continue;
+            }
+            if what == 1 {
+                (sequence, others) = (sequence + 1, others + 1);
+                log.insert(prefix.to_string(), (sequence, format!("b-{others}"), order));
+                continue;
+            }
+            if orders.first(Log::Bans, 64).iter().any(|queued| queued.since.is_some()) {
+                let mut rest: Vec<_> = log.values().filter(|one| one.0 > read).collect();
+                rest.sort_by_key(|one| one.0);
+                for (at, id, order) in rest {
+                    let at = Position { log: 1, sequence: *at };
+                    orders.shown(Some(id.clone()), order, at);
+                }
+                read = sequence;
+                orders.settle_overtaken();
+            }
+            for Queued { id, order, .. } in orders.first(Log::Bans, 64) {
+                orders.attempt(&id, Position { log: 1, sequence: read });
+                if is_lost {
+                    continue;
+                }
+                sequence += 1;
+                let Order::Deny { prefix, .. } = order.clone() else { panic!("no ban") };
+                assert!(sent.insert(id.clone()), "{id} undoes what came after it");
+                log.insert(prefix, (sequence, id.clone(), order));
+                if !is_ack_lost {
+                    orders.settle(&id, Fate::Logged(Position { log: 1, sequence }));
+                }
+            }
+        }
+        assert_eq!(orders.count(), 0);
     }
 }
