@@ -75,14 +75,16 @@ impl SharedKey {
     /// # Errors
     /// When they cannot be put together.
     pub fn client(&self) -> Result<ClientTls, SettingsError> {
+        self.client_that_shows(self.key())
+    }
+
+    fn client_that_shows(&self, own: Arc<CertifiedKey>) -> Result<ClientTls, SettingsError> {
         let mut config = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(Profile::Modern.versions())
             .map_err(wrong)?
             .dangerous()
             .with_custom_certificate_verifier(self.only())
-            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
-                self.key(),
-            )));
+            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(own)));
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         config.resumption = Resumption::disabled();
         Ok(ClientTls::of_shared_key(config))
@@ -281,6 +283,16 @@ mod tests {
             shake(&key(1).server().unwrap(), &key(2).client().unwrap()).err().unwrap();
         let client = client.expect("the client finds that it is another one");
         assert_eq!(client.reason, Reason::PeerCertificate);
+    }
+
+    #[test]
+    fn a_client_that_knows_the_key_of_the_server_and_shows_another_one_is_turned_away() {
+        let client = key(1).client_that_shows(key(2).key()).unwrap();
+        let (server, _) = shake(&key(1).server().unwrap(), &client).err().unwrap();
+        let server = server.expect("the server finds that it is another one");
+        assert_eq!(server.reason, Reason::PeerCertificate);
+        let client = key(1).client_that_shows(key(1).key()).unwrap();
+        assert!(shake(&key(1).server().unwrap(), &client).is_ok());
     }
 
     #[test]
