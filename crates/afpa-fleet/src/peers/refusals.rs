@@ -1,7 +1,7 @@
 //! The refusals of one other machine: how often it is asked again.
 //!
 //! A refused question costs a client the way to that machine and back. So after some in a row for a place it is asked seldom
-//! there, as long as the reason stays, and one question at a time finds out whether it has gone.
+//! there, for as long as the last reason says, and one question at a time finds out whether it has gone.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -66,12 +66,10 @@ impl Refusals {
         if self.places.len() >= MOST_PLACES && !self.places.contains_key(place) {
             self.places.clear();
         }
-        let new = Row { count: 0, why, until: now };
-        let row = self.places.entry(*place).or_insert(new);
-        if row.why != why {
-            *row = new;
-        }
+        // One of another kind is no answer, either: it is counted with those before.
+        let row = self.places.entry(*place).or_insert(Row { count: 0, why, until: now });
         row.count = row.count.saturating_add(1);
+        row.why = why;
         row.until = now.saturating_add(why.pause());
         let is_news = row.count >= MOST && why == Refusal::OtherRules;
         is_news && !std::mem::replace(&mut self.told, true)
@@ -118,9 +116,21 @@ mod tests {
         }
         assert!(!refusals.refused(&HERE, Refusal::Now, ms(2)));
         assert!(!refusals.may_ask(&HERE, ms(251)) && refusals.may_ask(&HERE, ms(252)));
-        // Another reason is another row.
-        refusals.refused(&HERE, Refusal::OtherRules, ms(253));
-        assert!(refusals.may_ask(&HERE, ms(253)));
+    }
+
+    #[test]
+    fn refusals_of_all_kinds_add_up_and_the_last_one_says_how_long() {
+        use Refusal::{Now, OtherRules};
+        let mut refusals = Refusals::default();
+        for (now, why) in [(0, Now), (1, OtherRules), (2, Now)] {
+            assert!(refusals.may_ask(&HERE, ms(now)));
+            refusals.refused(&HERE, why, ms(now));
+        }
+        assert!(!refusals.may_ask(&HERE, ms(251)) && refusals.may_ask(&HERE, ms(252)));
+        assert!(refusals.refused(&HERE, OtherRules, ms(253)), "it has other rules");
+        assert!(!refusals.may_ask(&HERE, ms(10_252)) && refusals.may_ask(&HERE, ms(10_253)));
+        refusals.refused(&HERE, Now, ms(10_254));
+        assert!(refusals.may_ask(&HERE, ms(10_504)), "the rules are the same now");
     }
 
     #[test]
