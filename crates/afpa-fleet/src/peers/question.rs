@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! the client's head          as it came, without what is about its connection
-//! AFPA-Question: payload mac  the last line, in hexadecimal digits; mac = HMAC(key, to | head so far | payload)
+//! AFPA-Question: payload mac  the last line, in hexadecimal digits; mac = HMAC(key, "question " | to | 0 | payload | head so far)
 //!
-//! AFPA-Answer: proof          of the answer; proof = HMAC(key, mac)
+//! AFPA-Answer: proof          of the answer; proof = HMAC(key, "answer " | mac)
 //! ```
 //!
 //! A question is for one process, and nothing in its head can be changed. An answer without its proof is none. Both go by TLS
@@ -148,7 +148,7 @@ impl Question {
         bytes
     }
 
-    /// With the moment at which it was asked.
+    /// Reads a payload. `None`: it has another form.
     fn of(payload: &[u8]) -> Option<Self> {
         let rest = payload.strip_prefix(&[FORM])?;
         let (&flags, rest) = rest.split_first()?;
