@@ -85,7 +85,8 @@ const MOST_UNSENT: usize = 64 * 1024;
 const MOST_VAIN: u32 = 8;
 
 /// Closes a connection that carries no more requests as soon as its server has ended it: a process of PHP then waits for that,
-/// and takes no other request. It is one of `ending` until then, or until `patience` is over.
+/// and takes no other request. A script may work on behind the content that it has announced, and is not broken off.
+/// The connection is one of `ending` until then, or until `patience` is over.
 pub(super) fn end_with_server(
     mut stream: Box<FastCgiStream>,
     ending: Rc<Cell<usize>>,
@@ -94,13 +95,20 @@ pub(super) fn end_with_server(
     ending.set(ending.get() + 1);
     let one = Ending(ending);
     tokio::task::spawn_local(async move {
-        let end = poll_fn(|cx| stream.below.poll_read(cx, &mut [0; 1]));
-        if timeout(patience, end).await.is_err() {
+        let end = poll_fn(|cx| stream.poll_end(cx));
+        if timeout(patience, end).await != Ok(BySide::Server) {
             stream.reset_at_end();
         }
         drop(stream);
         drop(one);
     });
+}
+
+/// The side that ends a connection first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BySide {
+    Server,
+    Here,
 }
 
 /// One of the connections that are awaited.
@@ -165,6 +173,28 @@ impl FastCgiStream {
             }
         }
         false
+    }
+
+    /// Reads on behind the answer, until the server has ended the connection, or waits for another request that will not come.
+    /// Messages of the program are logged; nobody waits for other bytes.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<BySide> {
+        for _ in 0..MOST_VAIN {
+            // Without the connection's end such a process of PHP would take no other request.
+            if self.terms.keeps && self.reader.as_ref().is_some_and(ResponseReader::has_ended) {
+                return Poll::Ready(BySide::Here);
+            }
+            match self.poll_receive(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(BySide::Server),
+                // It was let go, or its bytes belong to no request.
+                Poll::Ready(Ok(_)) if self.is_over => return Poll::Ready(BySide::Here),
+                Poll::Ready(Err(_)) => return Poll::Ready(BySide::Here),
+                Poll::Ready(Ok(_)) => self.unread.clear(),
+            }
+        }
+        // Others get their turn.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Reads the response as HTTP/1.1 has it.

@@ -337,6 +337,66 @@ async fn a_process_of_php_by_tcp_is_let_go_as_soon_as_it_has_ended() {
     ended.await.expect("its end is enough");
 }
 
+/// The script has announced its content, and works on behind it: a database must not lose what it writes then.
+#[tokio::test]
+async fn a_script_that_works_on_behind_its_content_is_not_broken_off() {
+    for keeps in [false, true] {
+        let all = tokio::task::LocalSet::new();
+        let ended = all.run_until(work_on(keeps));
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ends");
+    }
+}
+
+async fn work_on(keeps: bool) {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let (near, mut far) = tcp_pair(&pool, &app).await;
+    let ServerStream::Plain(socket) = near else { unreachable!("it is plain") };
+    let terms = FastCgiTerms { keeps, head_limit: 1024, ..FastCgiTerms::default() };
+    let mut stream = Box::new(FastCgiStream::new(socket, "php", terms));
+    let asked = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    poll_fn(|cx| stream.poll_write(cx, asked)).await.expect("asked");
+    let record = |kind: u8, content: &[u8]| {
+        let header = [1, kind, 0, 1, 0, u8::try_from(content.len()).expect("short"), 0, 0];
+        [&header[..], content].concat()
+    };
+    far.write_all(&record(6, b"Content-Length: 5\r\n\r\nhello")).expect("answered");
+    let (mut got, mut room) = (Vec::new(), [0; 256]);
+    while !got.ends_with(b"hello") {
+        let n = poll_fn(|cx| stream.poll_read(cx, &mut room)).await.expect("an answer");
+        got.extend_from_slice(&room[..n]);
+    }
+    let hour = Duration::from_secs(3600);
+    fastcgi::end_with_server(stream, Rc::clone(&pool.ending), hour);
+    let is_connected = |far: &mut std::net::TcpStream| {
+        far.set_nonblocking(true).expect("a setting");
+        let mut request = [0; 4096];
+        let outcome = loop {
+            match far.read(&mut request) {
+                Ok(1..) => {}
+                other => break other,
+            }
+        };
+        far.set_nonblocking(false).expect("a setting");
+        outcome.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    for _ in 0..3 {
+        far.write_all(&record(7, b"it works on\n")).expect("a message");
+        look().await;
+        assert_eq!(pool.waiting(), (0, 1));
+        assert!(is_connected(&mut far));
+    }
+    far.write_all(&record(3, &[0; 8])).expect("the end of the request");
+    if !keeps {
+        look().await;
+        assert!(is_connected(&mut far), "the server ends it first");
+        far.shutdown(std::net::Shutdown::Write).expect("its direction ends");
+    }
+    while pool.waiting().1 > 0 {
+        look().await;
+    }
+    assert_eq!(is_reset(&mut far), keeps, "a connection that ends first here leaves no port");
+}
+
 #[tokio::test]
 async fn one_connection_that_was_closed_brings_only_old_ones_under_suspicion() {
     let (pool, app) = (Pool::default(), Wants::default());
