@@ -62,6 +62,9 @@ fn finding(location: Location, action: &Action, trail: &[String]) -> Finding {
 /// Requests that a client follows before it gives up. Browsers follow twenty.
 const MOST_HOPS: usize = 20;
 
+/// Bytes of a target that a client gets an answer for. Each hop may make it several times as long, so no longer one is followed.
+const LONGEST: usize = 8192;
+
 /// Targets that a message shows.
 const MOST_SHOWN: usize = 4;
 
@@ -182,6 +185,10 @@ impl<'a> Rounds<'a> {
         while sets.len() <= MOST_HOPS {
             let (set, next, shown) = self.decide(&asked)?;
             sets.push(set);
+            if next.target.len() > LONGEST {
+                trail.push("...".to_owned());
+                break;
+            }
             trail.push(shown);
             if let Some(at) = seen.iter().position(|before| *before == next) {
                 return sets.get(at..).is_some_and(|round| round.contains(&id)).then_some(trail);
@@ -190,7 +197,7 @@ impl<'a> Rounds<'a> {
             asked = next;
         }
         // It never comes to the same target, as where each hop makes the path longer.
-        sets.get(MOST_HOPS / 2..).is_some_and(|round| round.contains(&id)).then_some(trail)
+        sets.get(sets.len() / 2..).is_some_and(|round| round.contains(&id)).then_some(trail)
     }
 
     /// The place of a request, the request that follows, and how a person writes where that leads. `None`: nothing follows, or

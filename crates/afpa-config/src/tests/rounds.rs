@@ -45,6 +45,17 @@ fn a_redirect_below_itself_is_told_with_its_targets() {
 }
 
 #[test]
+fn a_target_that_each_hop_makes_several_times_as_long_is_followed_up_to_a_length() {
+    let found = rounds(&site(&path("/", "redirect = \"/a{path}{path}{path}\"")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.contains("/x -> /a/x/x/x -> /a/a/x/x/x"), "{found:?}");
+    assert!(found[0].1.len() < 1000, "{found:?}");
+    let at_once = format!("redirect = \"/a{}\"", "{path}".repeat(5000));
+    let found = rounds(&site(&path("/", &at_once)));
+    assert!(found.iter().all(|(_, cause)| cause.ends_with("/x -> ...")), "{found:?}");
+}
+
+#[test]
 fn circles_over_several_places_are_told_at_each() {
     let two = path("/a/", "redirect = \"/b/{rest}\"") + &path("/b/", "redirect = \"/a/{rest}\"");
     let lines: Vec<usize> = rounds(&site(&two)).into_iter().map(|(line, _)| line).collect();
