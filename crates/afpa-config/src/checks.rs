@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use afpa_http::MOST_CHOSEN;
+use afpa_http::syntax::is_alike;
 
 use crate::accounts;
 use crate::finding::{Finding, Location};
@@ -137,6 +138,18 @@ impl Checks<'_> {
                 let cause =
                     "`proxy_protocol` names one client, and `http2` has many share a connection";
                 self.findings.push(Finding::error(at, cause, "remove one of the two"));
+            }
+        }
+        for group in &config.groups {
+            let policy = &group.exchange.request;
+            if let (Some(subject), Some(address)) = (&policy.client_subject, &policy.client_address)
+                && is_alike(subject.as_bytes(), address.as_bytes())
+            {
+                let section = "server_group.request";
+                let at = self.settings.location_in(section, group.instance, "client_address");
+                let cause =
+                    format!("a server takes {address} for the {subject} of `client_subject`");
+                self.findings.push(Finding::error(at, cause, "give each of the two its own name"));
             }
         }
     }

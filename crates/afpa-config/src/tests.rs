@@ -269,6 +269,22 @@ fn contradictions_are_errors() {
 }
 
 #[test]
+fn subject_and_address_of_a_client_have_fields_that_a_server_can_tell_apart() {
+    let text = |address: &str| {
+        format!(
+            "[[site]]\nto = \"app\"\n[[server_group]]\nname = \"app\"\nservers = [\"127.0.0.1:3000\"]\n\
+             [server_group.request]\nclient_subject = \"X-Client\"\nclient_address = \"{address}\"\n"
+        )
+    };
+    for alike in ["X-Client", "x-client", "X_Client"] {
+        let error = refused(&text(alike));
+        assert!(error.contains("afpa.toml:8:18: error: a server takes"), "{error}");
+        assert!(error.contains("= give each of the two its own name"), "{error}");
+    }
+    assert!(parsed(&text("X-Client-Address")).is_ok());
+}
+
+#[test]
 fn a_missing_root_is_named_with_its_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("afpa.toml");
