@@ -233,7 +233,11 @@ http {
         server_name shop.example;
         root /srv/shop;
         location / { try_files $uri $uri/ /index.html; }
-        location /api/ { proxy_pass http://127.0.0.1:3000; proxy_set_header X-Real-IP $remote_addr; }
+        location /api/ {
+            proxy_pass http://127.0.0.1:3000;
+            proxy_set_header X-Real-IP $remote_addr;
+            proxy_set_header X-Request-Start t=$msec;
+        }
         location ~ /\\.ht { deny all; }
         location /old { return 301 /new; }
         location /staff/ {
