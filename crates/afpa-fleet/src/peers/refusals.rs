@@ -61,6 +61,13 @@ impl Refusals {
         is_over
     }
 
+    /// A question that was allowed did not reach it: the next one may find out.
+    pub fn not_asked(&mut self, place: &[u8; 16], now: Duration) {
+        if let Some(row) = self.places.get_mut(place) {
+            row.until = row.until.min(now);
+        }
+    }
+
     /// It has refused a question. Whether the log is to say so, once.
     pub fn refused(&mut self, place: &[u8; 16], why: Refusal, now: Duration) -> bool {
         if self.places.len() >= MOST_PLACES && !self.places.contains_key(place) {
@@ -131,6 +138,19 @@ mod tests {
         assert!(!refusals.may_ask(&HERE, ms(10_252)) && refusals.may_ask(&HERE, ms(10_253)));
         refusals.refused(&HERE, Now, ms(10_254));
         assert!(refusals.may_ask(&HERE, ms(10_504)), "the rules are the same now");
+    }
+
+    #[test]
+    fn a_question_that_is_not_asked_uses_up_no_pause() {
+        let mut refusals = Refusals::default();
+        for now in 0..3 {
+            refusals.refused(&HERE, Refusal::OtherRules, ms(now));
+        }
+        assert!(refusals.may_ask(&HERE, ms(10_002)) && !refusals.may_ask(&HERE, ms(10_003)));
+        refusals.not_asked(&HERE, ms(10_004));
+        assert!(refusals.may_ask(&HERE, ms(10_004)), "the next one at once");
+        assert!(!refusals.may_ask(&HERE, ms(10_005)), "and one alone");
+        refusals.not_asked(&[2; 16], ms(0));
     }
 
     #[test]

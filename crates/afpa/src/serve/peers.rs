@@ -1,5 +1,6 @@
 //! Other machines of the fleet, as the shared cache asks them for answers and is asked.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,6 +53,8 @@ struct Question {
     other: Arc<Other>,
     place: [u8; 16],
     proof: Option<Proof>,
+    /// Whether the other machine has said something to it.
+    is_heard: Cell<bool>,
 }
 
 /// The machines of a fleet, for the shared cache, and how the others are reached.
@@ -124,7 +127,8 @@ impl Peers for OfFleet {
         }
         let (group, settings) = (Arc::clone(&other.group), Arc::clone(&self.settings));
         let (view, place, keeps) = (self.view.clone(), *place, choice.keeps);
-        let question = Box::new(Question { view, choice, other, place, proof: None });
+        let is_heard = Cell::new(false);
+        let question = Box::new(Question { view, choice, other, place, proof: None, is_heard });
         Some(ToPeer { group, settings, keeps, question })
     }
 
@@ -174,6 +178,7 @@ impl PeerQuestion for Question {
             PeerEnd::Differs | PeerEnd::Refused => Asking::Refused,
             PeerEnd::Failed => Asking::Failed,
         });
+        self.is_heard.set(end != PeerEnd::Failed);
         let why = match end {
             PeerEnd::Answered => return self.other.refusals().answered(&self.place),
             PeerEnd::Failed => return,
@@ -186,6 +191,15 @@ impl PeerQuestion for Question {
                 "{name} has other rules for a site, so it is asked seldom for its answers, and servers more often: give both machines \
                  the same sections of sites, paths and server groups"
             );
+        }
+    }
+}
+
+/// One that was never sent, or that nobody has answered, finds nothing out.
+impl Drop for Question {
+    fn drop(&mut self) {
+        if !self.is_heard.get() {
+            self.other.refusals().not_asked(&self.place, now());
         }
     }
 }
