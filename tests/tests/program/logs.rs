@@ -7,9 +7,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use afpa_h2::frame::{flag, kind, put};
 use afpa_testkit::server::{free_address, program};
 use afpa_testkit::{Client, Endpoint, Server, Tree, eventually, skip, tree::patterned};
-use afpa_tests::h2::{H2Client, request};
+use afpa_tests::h2::{H2Client, block, request};
 use afpa_tests::proxy::{Raw, configuration};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -36,6 +37,16 @@ fn with_access_log(tree: &Tree, format: &str) -> Server {
     Server::start(tree.path(), |launch| {
         let log = launch.home().join("access.log");
         launch.arg("--access-log").arg(log).arg("--log-format").arg(format);
+    })
+}
+
+fn with_http2_and_log(tree: &Tree) -> Server {
+    Server::start(tree.path(), |launch| {
+        let log = launch.home().join("access.log");
+        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
+        launch.set(|settings| {
+            settings.set("http2.cleartext", "true");
+        });
     })
 }
 
@@ -408,13 +419,7 @@ fn a_request_that_is_refused_is_named_as_far_as_it_was_read() {
 #[test]
 fn a_malformed_request_of_http_2_is_named() {
     let tree = site();
-    let server = Server::start(tree.path(), |launch| {
-        let log = launch.home().join("access.log");
-        launch.arg("--access-log").arg(log).arg("--log-format").arg("json");
-        launch.set(|settings| {
-            settings.set("http2.cleartext", "true");
-        });
-    });
+    let server = with_http2_and_log(&tree);
     let mut client = H2Client::connect(&server);
     for (path, field) in [
         ("/upper", ("Bad", "x")),
@@ -438,6 +443,33 @@ fn a_malformed_request_of_http_2_is_named() {
             "{line}"
         );
     }
+}
+
+/// All connections of a core read with the same head: nothing is left in it for the next one.
+#[test]
+fn malformed_requests_before_a_fault_of_their_connection_are_named_for_it() {
+    let tree = site();
+    let server = with_http2_and_log(&tree);
+    let mut client = H2Client::connect(&server);
+    let mut bytes = Vec::new();
+    for (id, path) in [(1, "/one"), (3, "/two")] {
+        let mut fields = request("GET", path);
+        fields.push(("Bad", "x"));
+        put(&mut bytes, kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, id, &block(&fields));
+    }
+    put(&mut bytes, kind::DATA, 0, 0, b"");
+    client.send(&bytes);
+    assert_eq!(client.end().map(|(_, code)| code), Some(1), "PROTOCOL_ERROR");
+    let log = server.home().join("access.log");
+    let named = |count| {
+        let lines = log_lines(&log, count).into_iter();
+        let lines = lines.map(|line| serde_json::from_str::<Value>(&line).expect("JSON"));
+        let named = lines.map(|line| line["target"].as_str().expect("a target").to_owned());
+        named.collect::<Vec<String>>()
+    };
+    assert_eq!(named(2), ["/one", "/two"], "before anybody else has come");
+    assert_eq!(H2Client::connect(&server).get("/hello.txt").status, 200);
+    assert_eq!(named(3), ["/one", "/two", "/hello.txt"]);
 }
 
 #[test]

@@ -214,6 +214,10 @@ impl<M: Module, T: Transport> H2<M, T> {
                 break;
             }
             let got = self.mux.borrow_mut().connection.receive(input, &mut head, now.steady_ms());
+            // Also where a fault of the connection follows: the next connection of this core has the same head.
+            for said in head.take_refused() {
+                worker.module.borrow_mut().malformed(&mut self.inner.data, &said, now);
+            }
             let (n, event) = match got {
                 Ok(got) => got,
                 Err(fatal) => {
@@ -225,9 +229,6 @@ impl<M: Module, T: Transport> H2<M, T> {
                 }
             };
             input = input.get(n..).unwrap_or_default();
-            for said in head.take_refused() {
-                worker.module.borrow_mut().malformed(&mut self.inner.data, &said, now);
-            }
             match event {
                 None => break,
                 Some(Event::Request { id, end }) => {

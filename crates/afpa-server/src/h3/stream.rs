@@ -178,9 +178,10 @@ impl<M: Module> Stream<M> {
                 Some(Event::Head) => {
                     let end = bytes.is_empty() && is_last;
                     let malformed = Fault::Stream(ErrorCode::Message);
-                    let asked = head.finish(end).map_err(|_| self.fail(peer, malformed));
-                    self.malformed = head.take_refused().pop();
-                    let asked = asked?;
+                    let asked = head.finish(end).map_err(|_| {
+                        self.malformed = head.take_refused().pop();
+                        self.fail(peer, malformed)
+                    })?;
                     let framing = head.framing();
                     self.is_tunnel = framing == Framing::Tunnel;
                     self.request.expect(asked.content_length, self.is_tunnel);

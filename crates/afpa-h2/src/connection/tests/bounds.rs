@@ -105,6 +105,22 @@ fn every_flood_ends_and_time_allows_more() {
     }
 }
 
+/// All connections of a core have one head: its owner takes them also where the connection ends.
+#[test]
+fn malformed_heads_before_a_fatal_frame_can_be_taken_at_once() {
+    let mut talk = Talk::new();
+    let mut bytes = Vec::new();
+    put(&mut bytes, kind::HEADERS, 5, 1, b"\x82");
+    put(&mut bytes, kind::HEADERS, 5, 3, b"\x82");
+    put(&mut bytes, kind::DATA, 0, 0, b"");
+    let outcome = talk.connection.receive(&bytes, &mut talk.head, talk.now_ms);
+    assert!(outcome.is_err(), "in the same call: {outcome:?}");
+    let refused = talk.head.take_refused();
+    assert_eq!(refused.len(), 2);
+    assert!(refused.iter().all(|said| said.starts_with(b"GET - HTTP/1.1")), "{refused:?}");
+    assert!(talk.head.take_refused().is_empty());
+}
+
 #[test]
 fn updates_of_windows_are_paid_for_by_content() {
     let budget = Budget { burst: 10, per_second: 0 };
