@@ -508,9 +508,8 @@ impl<T: Table> Module for Http<T> {
         let mut helpers = helpers.clone();
         if let Work::Load(uncached) = &request {
             self.responder.counters.misses.add(1);
-            let client = uncached.request.client;
-            if !matches!(client, Client::Ip(address) if self.global.police.allows(address)) {
-                helpers = helpers.for_client(client);
+            if let Some(client) = uncached.sharer {
+                helpers = helpers.for_client(Client::Ip(client));
             }
         }
         request.run(helpers, steady(now))

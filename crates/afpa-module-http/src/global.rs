@@ -2,7 +2,7 @@
 //! a whole.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use afpa_cache::watch::{Summary, Watcher};
@@ -24,7 +24,7 @@ use crate::guard::Guards;
 use crate::header::HttpHeader;
 use crate::mirror::Mirrors;
 use crate::rates::Rates;
-use crate::remote::Distributed;
+use crate::remote::{self, Distributed};
 use crate::scope_stats::ScopeTable;
 use crate::site::Site;
 
@@ -266,6 +266,19 @@ impl Global {
         site.map_or(peer, |site| site.logged_client(request, peer))
     }
 
+    /// The client whose share a request takes, whether or not there is an access log. A router in front that the site
+    /// believes has none: behind it may be anybody.
+    pub(crate) fn sharer(
+        &self,
+        request: &Request<'_, '_>,
+        site: Option<SiteId>,
+        peer: Client,
+    ) -> Option<IpAddr> {
+        let Client::Ip(client) = self.logged_client(request, site, peer) else { return None };
+        let site = site.and_then(|site| self.sites.get(site.0 as usize));
+        remote::sharer(self, site, Some(client))
+    }
+
     /// Whether a peer is a router in front that the site believes.
     pub(crate) fn trusts(&self, site: Option<SiteId>, peer: Client) -> bool {
         let site = site.and_then(|site| self.sites.get(site.0 as usize));
@@ -360,5 +373,40 @@ impl Global {
 
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {
         self.roots.get(number as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use afpa_http::{FieldSlots, request};
+    use afpa_proxy::limit::Gate;
+
+    use super::*;
+
+    #[test]
+    fn a_share_is_that_of_the_client_that_a_router_names() {
+        let router = "10.0.0.0/8".parse().expect("a network");
+        let site = Site {
+            name: "site".into(),
+            gate: Gate::new(Default::default()),
+            forwarded_from: [router].into(),
+            hsts: None,
+            clients: None,
+        };
+        let global = Global { sites: vec![site], ..Global::default() };
+        let sharer = |named: &str, site: Option<u32>, peer: Client| {
+            let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {named}\r\n\r\n");
+            let mut slots = FieldSlots::default();
+            let parsed = request::parse(head.as_bytes(), &mut slots, &RequestLimits::default());
+            let parsed = parsed.expect("a request").expect("all of it");
+            global.sharer(&parsed, site.map(SiteId), peer).map(|client| client.to_string())
+        };
+        let ip = |text: &str| Client::Ip(text.parse().expect("an address"));
+        let (client, other) = (Some("192.0.2.1".to_owned()), Some("192.0.2.2".to_owned()));
+        assert_eq!(sharer("192.0.2.1", Some(0), ip("10.0.0.1")), client);
+        assert_eq!(sharer("192.0.2.1", Some(0), ip("192.0.2.2")), other, "it may say anything");
+        assert_eq!(sharer("10.0.0.2", Some(0), ip("10.0.0.1")), None, "anybody may be behind");
+        assert_eq!(sharer("192.0.2.1", None, ip("192.0.2.2")), other);
+        assert_eq!(sharer("192.0.2.1", Some(0), Client::Unix), None);
     }
 }

@@ -2,6 +2,7 @@
 //! made is in `load`.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use afpa_cache::Millis;
@@ -31,6 +32,8 @@ pub struct Uncached {
     pub(crate) fallback: Option<Box<KeptFallback>>,
     /// The answer if there is one, and the request is not for files.
     pub(crate) unfit: Option<Unfit>,
+    /// The client whose share of the places for loading it takes (C4 of docs/rules).
+    pub(crate) sharer: Option<IpAddr>,
 }
 
 /// A fallback, and how scripts are run, with the configuration that has them.
@@ -95,7 +98,7 @@ impl Uncached {
         helpers: Helpers,
         now: Millis,
     ) -> impl Future<Output = LoadedRequest> + 'static {
-        let Uncached { request, root, path, fallback, unfit } = *self;
+        let Uncached { request, root, path, fallback, unfit, .. } = *self;
         async move {
             let falls_back = fallback.as_ref().filter(|kept| kept.fallback.is_some());
             let loaded = match (falls_back, unfit) {

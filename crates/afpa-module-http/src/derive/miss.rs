@@ -107,6 +107,7 @@ impl Missed<'_, '_, '_> {
                     scripts: scripts.cloned(),
                     scope,
                 };
+                let site = scope.map(|(site, _)| site);
                 let scope = scope.and_then(|(site, set)| Some((site, set?)));
                 let scope = scope.filter(|_| fallback.is_some() || scripts.is_some());
                 return Miss::Uncached(Work::Load(Box::new(Uncached {
@@ -115,6 +116,7 @@ impl Missed<'_, '_, '_> {
                     path: path.into(),
                     fallback: scope.map(kept).map(Box::new),
                     unfit,
+                    sharer: global.sharer(asked.request, site, connection.client),
                 })));
             }
             Route::Distributed(to) => {
