@@ -79,8 +79,12 @@ impl Drop for Backlog {
 impl Held {
     /// `None`: there is no room for them.
     pub(crate) fn of(responses: &Arc<Responses>, bytes: usize) -> Option<Self> {
-        let held = || Self { responses: Arc::clone(responses), bytes };
-        responses.buffer(bytes).then(held)
+        responses.buffer(bytes).then(|| Self::counted(responses, bytes))
+    }
+
+    /// Bytes that count already.
+    pub(crate) fn counted(responses: &Arc<Responses>, bytes: usize) -> Self {
+        Self { responses: Arc::clone(responses), bytes }
     }
 }
 

@@ -316,9 +316,11 @@ impl Tap for Storing<'_> {
             }
             arrival => {
                 let keeping = Keeping { arrival, ..keeping }.begin(question);
-                // From here on its bytes count where they are copied to.
+                // Its bytes count where they are copied to, and here as well while others read them.
                 let counted = std::mem::take(&mut self.counted);
-                question.cache.responses.unbuffer(counted);
+                let held = Held::counted(&question.cache.responses, counted);
+                let is_followed = || Arc::strong_count(question.fetch) > 1;
+                let held = Some(held).filter(|_| is_followed());
                 let object = match question.lists {
                     true => keeping.list(question, self.since, now),
                     false => None,
@@ -327,8 +329,8 @@ impl Tap for Storing<'_> {
                 // An object that a part was kept in is not the answer to the client.
                 question.fetch.complete(object.filter(|_| keeping.part.is_none()));
                 // Those that follow read on, each as fast as its client takes it; nobody else comes to this fetch.
-                if Arc::strong_count(question.fetch) > 1 {
-                    match Held::of(&question.cache.responses, counted) {
+                if is_followed() {
+                    match held.or_else(|| Held::of(&question.cache.responses, counted)) {
                         Some(held) => question.fetch.hold(Box::new(held)),
                         None => question.fetch.break_off(),
                     }

@@ -97,6 +97,21 @@ fn what_followers_still_read_counts_until_the_last_one_has_gone() {
     assert!(fetch.chunks().is_empty());
 }
 
+/// Its bytes are there and count already, so that those who read on need no more room.
+#[test]
+fn followers_of_an_answer_that_has_come_need_no_room_for_it_again() {
+    let arena = Arena::new(1 << 20).expect("an arena");
+    let responses = Responses::new(CacheSettings::default(), arena);
+    let bytes = 600_000;
+    assert!(responses.buffer(bytes));
+    assert!(Held::of(&responses, bytes).is_none(), "there is not twice as much");
+    let fetch = fetch();
+    fetch.hold(Box::new(Held::counted(&responses, bytes)));
+    assert_eq!(responses.buffered(), bytes);
+    drop(fetch);
+    assert_eq!(responses.buffered(), 0);
+}
+
 /// Requests that follow and leave, again and again while an answer is on its way, must not fill the memory; no other
 /// follower loses its place.
 #[test]
