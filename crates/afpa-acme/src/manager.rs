@@ -229,6 +229,10 @@ impl Work {
 
     /// Until the next look. Demand is met meanwhile, and what comes from the fleet is taken.
     async fn rest(&self, all: &mut Vec<Wanted>) {
+        // Those that the last call left.
+        if !self.shared.demand.wanted().is_empty() {
+            return;
+        }
         let others = self.shared.others.load_full();
         let waits = all.iter().any(|wanted| wanted.waits);
         let pause = if waits { self.pace.look.min(WAIT) } else { self.pace.look };
@@ -272,12 +276,15 @@ impl Work {
     }
 
     /// Orders certificates for the names that clients wait for, also for those that they ask for meanwhile: none waits for the
-    /// order of another one.
+    /// order of another one. Renewals and the fleet wait meanwhile, so those that ask later than a look after the first order began
+    /// are left to the next call: clients who ask all the time, of a slow authority, would keep everything else waiting.
     async fn meet_demand(&self, all: &mut Vec<Wanted>) {
         let (mut under_way, mut names) = (FuturesUnordered::new(), BTreeSet::new());
+        let mut look = pin!(tokio::time::sleep(self.pace.look));
+        let mut takes = true;
         loop {
             for name in self.shared.demand.wanted() {
-                if names.len() < self.most_at_once() && names.insert(name.clone()) {
+                if takes && names.len() < self.most_at_once() && names.insert(name.clone()) {
                     under_way.push(self.meet(name));
                 }
             }
@@ -288,8 +295,11 @@ impl Work {
                 Some((name, found)) = under_way.next() => {
                     names.remove(&name);
                     all.extend(found);
+                    self.take_in_all(all);
+                    self.tell(all);
                 }
-                () = self.shared.demand.asked() => {}
+                () = self.shared.demand.asked(), if takes => {}
+                () = &mut look, if takes => takes = false,
             }
         }
     }
@@ -525,5 +535,64 @@ impl Wanted {
         let names = std::mem::take(&mut self.status.names);
         let (not_after, next) = (self.status.not_after, self.status.next);
         self.status = Status { names, not_after, next, issued, ..Status::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+    use crate::demand::{Answer, OnDemand};
+
+    #[test]
+    fn names_that_clients_ask_for_all_the_time_leave_turns_to_renewals() {
+        // Connections are made, and nothing is ever answered.
+        let authority = TcpListener::bind("127.0.0.1:0").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let settings = AcmeSettings {
+            directory: format!("https://{}/directory", authority.local_addr().unwrap()),
+            certificates: vec![vec!["www.a.test".to_owned()]],
+            on_demand: OnDemand {
+                names: vec!["*.b.test".to_owned()],
+                most: 1_000_000,
+                per_hour: 1_000_000,
+            },
+            ..AcmeSettings::new(folder.path().join("acme"))
+        };
+        let state = StateFolder::prepare(&settings.state, None).unwrap();
+        let (look, patience) = (Duration::from_millis(100), Duration::from_millis(300));
+        let pace = Pace { clock: Arc::new(|| 1_000_000), look, patience };
+        let (shared, ended) = (Shared::default(), AtomicBool::new(false));
+        let mut manager = Manager::start(settings, state, shared.clone(), pace).unwrap();
+        let demand = &shared.demand;
+        std::thread::scope(|scope| {
+            let first = demand.ask("first.b.test", 1_000_000);
+            assert_eq!(first, Answer::Wait);
+            scope.spawn(|| {
+                for number in 0.. {
+                    if ended.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    demand.ask(&format!("n{number}.b.test"), 1_000_000);
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            });
+            manager.begin();
+            let since = Instant::now();
+            let is_tried = || {
+                let statuses = shared.statuses.get();
+                statuses.iter().any(|status| status.names == ["www.a.test"] && status.failures > 0)
+            };
+            while !is_tried() && since.elapsed() < Duration::from_secs(120) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            ended.store(true, Ordering::Relaxed);
+            assert!(is_tried(), "{:?}", shared.statuses.get());
+        });
+        let why = shared.statuses.get().into_iter().find_map(|status| status.error).unwrap();
+        assert!(why.contains("has not answered"), "{why}");
     }
 }
