@@ -7,4 +7,5 @@ mod imports;
 mod pages;
 mod prose;
 mod rules;
+mod runner;
 mod words;
