@@ -135,6 +135,24 @@ pub(crate) fn stop(socket: &Path) -> io::Result<()> {
     }
 }
 
+/// Writes all of an answer. A client that takes a byte now and then has not longer than one that takes none: each call ends
+/// after [`TIMEOUT`] at the latest, and none begins later than that.
+fn write_in_time(stream: &mut impl Write, mut answer: &[u8]) -> io::Result<()> {
+    let begun = Instant::now();
+    while !answer.is_empty() {
+        if begun.elapsed() >= TIMEOUT {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match stream.write(answer) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => answer = answer.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Reads a request, and writes the answer of its operation. A client that sends a byte now and then has not longer than one
 /// that sends none.
 fn converse(
@@ -161,11 +179,10 @@ fn converse(
     let (status, Reply { content_type, content }) =
         answer((owner, trusted), method, name, parts.next());
     let length = content.len();
-    write!(
-        stream,
+    let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    )?;
-    stream.write_all(&content)?;
+    );
+    write_in_time(stream, &[head.as_bytes(), &*content].concat())?;
     if name == STOP.name.as_bytes() && status == DONE {
         kill(Pid::this(), Signal::SIGTERM)?;
     }
@@ -401,6 +418,31 @@ mod tests {
         other.read_to_string(&mut answer).expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
         drop(half);
+    }
+
+    /// A client that takes a byte at a time.
+    struct Slow(usize);
+
+    impl Write for Slow {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            std::thread::sleep(TIMEOUT / 8);
+            self.0 += 1;
+            Ok(1)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_client_that_takes_its_answer_slowly_has_not_longer_than_others() {
+        let mut slow = Slow(0);
+        let ended = write_in_time(&mut slow, &[7; 100]);
+        assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
+        assert!((1..=8).contains(&slow.0), "{} bytes", slow.0);
+        let mut soon = Vec::new();
+        assert!(write_in_time(&mut soon, b"whole").is_ok() && soon == b"whole");
     }
 
     #[test]
