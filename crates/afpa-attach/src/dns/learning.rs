@@ -44,6 +44,8 @@ const TRIES: u32 = 4;
 const BEHIND: Duration = Duration::from_millis(20);
 /// Between two looks for something to ask about.
 const LOOK: Duration = Duration::from_millis(5);
+/// Answers that are ended between two looks at most: others wait for the lock.
+const ENDED_AT_ONCE: usize = 256;
 /// When a question is asked again whose zone has just changed, or is not known yet.
 const SOON: u64 = 250_000_000;
 /// Names whose zones are remembered.
@@ -73,6 +75,7 @@ impl Learner<'_> {
     async fn run(&self) {
         let mut running = FuturesUnordered::new();
         while !self.engine.is_ended() {
+            self.end_old();
             // Where the pace is what all wait for, more at a time would only be known later.
             while running.len() < AT_ONCE
                 && self.due.get() <= Instant::now()
@@ -98,12 +101,17 @@ impl Learner<'_> {
             return Some(Work::Learn(key));
         }
         self.rested.get().filter(|rested| *rested <= Instant::now())?;
-        loop {
-            let (key, pin, is_over) = state.pins.next_of_round(now)?;
-            if !is_over {
-                self.rested.set(None);
-                return Some(Work::Confirm(key, pin));
-            }
+        let (key, pin) = state.pins.next_of_round(now)?;
+        self.rested.set(None);
+        Some(Work::Confirm(key, pin))
+    }
+
+    /// Ends answers that are too old. That needs no question, so it waits neither for the round nor for its rests.
+    fn end_old(&self) {
+        let mut state = self.engine.state();
+        let now = monotonic_ns();
+        for _ in 0..ENDED_AT_ONCE {
+            let Some(key) = state.pins.next_over(now) else { break };
             self.engine.unpin(&mut state, &key, now);
         }
     }

@@ -1,6 +1,6 @@
 //! Pinned answers. No I/O, no clock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use afpa_bpf::dns::abi::{
     DNS_KEYS, DNS_LONG_TAILS, DNS_PATCHED, DNS_SETS, DNS_SHORT_TAILS, DNS_WAYS, DnsPatch,
@@ -44,6 +44,8 @@ pub struct Pins {
     guesses_of: HashMap<u32, usize>,
     /// In rounds these are confirmed: the time of the last one, and which.
     round: VecDeque<(u64, Key, u64)>,
+    /// By their turns: the oldest first.
+    by_age: BTreeMap<u64, Key>,
     pinned: u64,
 }
 
@@ -103,6 +105,7 @@ impl Default for Pins {
             guesses: 0,
             guesses_of: HashMap::new(),
             round: VecDeque::new(),
+            by_age: BTreeMap::new(),
             pinned: 0,
         }
     }
@@ -114,7 +117,7 @@ const GUESSES: usize = DNS_KEYS / 8;
 const GUESSES_OF_ZONE: usize = GUESSES / 2;
 /// Room is left, so that the kernel's table never is full.
 const MOST: usize = DNS_KEYS - DNS_KEYS / 16;
-/// An answer lives for an hour at most: then it is learnt anew, if it is still asked for.
+/// An answer lives for an hour at most, however long a round takes: then it is learnt anew, if it is still asked for.
 const LIFE: u64 = 3_600_000_000_000;
 
 /// A round takes this long at least, in nanoseconds.
@@ -172,6 +175,7 @@ impl Pins {
         let new = is_new.then(|| (number, stored.clone()));
         let pin = Pin { edition, tail, stored, number, place, guess, since: now, turn };
         self.keys.insert(key.clone(), pin);
+        self.by_age.insert(turn, key.clone());
         self.round.push_back((now, key, turn));
         let number = if patch.is_some() { number | DNS_PATCHED as u32 } else { number };
         Ok(Given { place, number, tail: new, patch })
@@ -224,6 +228,7 @@ impl Pins {
     /// Forgets one, if it is there.
     pub fn remove(&mut self, key: &Key, now: u64) -> Option<Pin> {
         let pin = self.keys.remove(key)?;
+        self.by_age.remove(&pin.turn);
         self.taken.set(pin.place, false);
         if pin.guess {
             self.guesses -= 1;
@@ -241,16 +246,23 @@ impl Pins {
         self.keys.iter().filter(|(key, pin)| which(key, pin)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// The next one of the round, and whether its life is over. None: it is not time yet.
-    pub fn next_of_round(&mut self, now: u64) -> Option<(Key, Pin, bool)> {
+    /// The oldest one, if its life is over.
+    pub fn next_over(&self, now: u64) -> Option<Key> {
+        let (_, key) = self.by_age.first_key_value()?;
+        let pin = self.keys.get(key)?;
+        (now.saturating_sub(pin.since) > LIFE).then(|| key.clone())
+    }
+
+    /// The next one of the round. None: it is not time yet.
+    pub fn next_of_round(&mut self, now: u64) -> Option<(Key, Pin)> {
         while let Some((last, ..)) = self.round.front()
             && now.saturating_sub(*last) >= ROUND
             && let Some((_, key, turn)) = self.round.pop_front()
         {
             if let Some(pin) = self.keys.get(&key).filter(|pin| pin.turn == turn) {
-                let (pin, is_over) = (pin.clone(), now.saturating_sub(pin.since) > LIFE);
+                let pin = pin.clone();
                 self.round.push_back((now, key.clone(), turn));
-                return Some((key, pin, is_over));
+                return Some((key, pin));
             }
         }
         None
@@ -324,6 +336,29 @@ pub(super) mod tests {
         assert_eq!(add(&mut pins, 4, 3, 6), Ok((2, Some(2))), "0 rests");
         assert_eq!(add(&mut pins, 5, 4, 6 + REST), Ok((0, Some(0))));
         assert_eq!(pins.choose(|_, pin| pin.edition == 7).len(), 3);
+    }
+
+    #[test]
+    fn the_oldest_end_first_however_long_a_round_takes() {
+        let mut pins = Pins::default();
+        let add = |pins: &mut Pins, number, now| {
+            assert!(pins.add(hashed(key(number)), (&tail(1), false), 7, now).is_ok());
+        };
+        for number in 1..=3 {
+            add(&mut pins, number, u64::from(number));
+        }
+        // That of the first is the last now.
+        assert!(pins.remove(&key(1), 4).is_some());
+        add(&mut pins, 1, 5);
+        let confirmed = pins.next_of_round(2 + ROUND).map(|(key, _)| key);
+        assert_eq!(confirmed, Some(key(2)), "this makes it no younger");
+        assert_eq!(pins.next_over(2 + LIFE), None);
+        for number in [2, 3, 1] {
+            assert_eq!(pins.next_over(6 + LIFE), Some(key(number)));
+            assert!(pins.remove(&key(number), 6 + LIFE).is_some());
+        }
+        assert_eq!(pins.next_over(u64::MAX), None);
+        assert!(pins.by_age.is_empty());
     }
 
     /// An answer with one address of IPv4 and something behind it.
