@@ -418,10 +418,9 @@ fn set_cache(
     // It decides about the form of what is kept alone.
     let policy = Arc::new(CachePolicy { http3, ..policy });
     let scope = responses.scope(&format!("{name}{rules}"), &policy);
-    // An address is each machine's own: a site that has no other name is known to the others by its port.
+    // An address is each machine's own: a site that has no other name has none for the others.
     let is_address = site.addresses().any(|(listen, _)| listen.to_string() == *name);
-    let port = || name.rsplit_once(':').map_or("", |(_, port)| port);
-    let shared = if is_address { port() } else { name };
+    let shared = if is_address { "" } else { name };
     let place = Responses::place(&format!("{shared}{rules}"));
     Some(SiteCache { responses: Arc::clone(responses), policy, scope, place })
 }
