@@ -20,6 +20,7 @@ use tempfile::TempDir;
 const DAY: u64 = 24 * 3600;
 /// An order is several exchanges, and some of their nonces are refused.
 const ORDER: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A state folder, and a port 80 at which challenges are answered.
 struct Bed {
@@ -30,6 +31,8 @@ struct Bed {
     ahead: Arc<AtomicU64>,
     /// How long the authority may be silent.
     patience: Duration,
+    /// How often the manager looks at the clock.
+    look: Duration,
 }
 
 impl Bed {
@@ -44,7 +47,7 @@ impl Bed {
             }
         });
         let folder = tempfile::tempdir().expect("a folder");
-        Self { folder, shared, at, ahead: Arc::default(), patience: ORDER }
+        Self { folder, shared, at, ahead: Arc::default(), patience: ORDER, look: LOOK }
     }
 
     fn authority(&self) -> Option<Pebble> {
@@ -78,7 +81,7 @@ impl Bed {
         let ahead = Arc::clone(&self.ahead);
         let pace = Pace {
             clock: Arc::new(move || now() + ahead.load(Ordering::Relaxed)),
-            look: Duration::from_millis(50),
+            look: self.look,
             patience: self.patience,
         };
         let mut manager = Manager::start(settings, state, shared, pace).expect("started");
@@ -234,7 +237,9 @@ fn what_a_client_waits_for_is_ordered_by_the_next_manager() {
 
 #[test]
 fn no_name_waits_for_the_order_of_another_one() {
-    let bed = Bed { patience: Duration::from_secs(3600), ..Bed::new() };
+    // Those that ask within one look of the first order are ordered beside it.
+    let long = Duration::from_secs(3600);
+    let bed = Bed { patience: long, look: long, ..Bed::new() };
     let Some(pebble) = bed.authority() else { return };
     let mut settings = bed.settings(&pebble, &[&["a.test"]]);
     let manager = bed.start(settings.clone());
