@@ -130,14 +130,14 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
         return findings;
     }
     if fleet.configuration && fleet.secret.is_none() {
-        let cause = "a machine takes configurations of the fleet from nobody without its secret";
-        let remedy = "write secret = \"/etc/afpa/fleet.key\", a file of at least 32 random bytes";
+        let cause = "`configuration` needs `secret`: it proves that a push is of this fleet";
+        let remedy = "write secret = \"/etc/afpa/fleet\", a file of at least 32 random bytes, the same on all machines";
         let at = settings.location("fleet", "configuration");
         findings.push(Finding::error(at, cause, remedy));
     }
     if fleet.certificates && fleet.secret.is_none() {
-        let cause = "certificates and their keys reach no server without the secret of the fleet";
-        let remedy = "write secret = \"/etc/afpa/fleet\", a file of at least 32 random bytes";
+        let cause = "`certificates` needs `secret`: it seals the keys that the servers pass on";
+        let remedy = "write secret = \"/etc/afpa/fleet\", a file of at least 32 random bytes, the same on all machines";
         let at = settings.location("fleet", "certificates");
         findings.push(Finding::error(at, cause, remedy));
     }
@@ -163,7 +163,7 @@ fn of_peers(config: &Config, settings: &Settings) -> Vec<Finding> {
     let at = || settings.location("fleet", "peers");
     let mut findings = Vec::new();
     if config.fleet.secret.is_none() {
-        let cause = "machines ask one another for answers with a secret alone";
+        let cause = "`peers` needs `secret`: the key between the machines follows from it";
         let remedy = "write secret = \"/etc/afpa/fleet\", a file of at least 32 random bytes, the same on all machines";
         findings.push(Finding::error(at(), cause, remedy));
     }

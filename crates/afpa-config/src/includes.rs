@@ -115,7 +115,7 @@ impl<'a> Gathering<'a> {
             variables::fill(&mut table, self.source, self.around, &mut self.findings);
         }
         if let Some((key, _)) = table.iter().find(|(key, _)| self.is_pushed && key.name == OWN) {
-            let cause = "a file of the fleet has no [fleet]: that is each machine's own";
+            let cause = "[fleet] is each machine's own, and cannot be pushed";
             let at = Location::File(key.span.clone());
             self.findings.push(Finding::error(at, cause, "move it to the file of each machine"));
         }

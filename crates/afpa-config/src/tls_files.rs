@@ -172,7 +172,7 @@ pub(crate) fn consistency(config: &Config, settings: &Settings) -> Vec<Finding> 
 }
 
 fn nobody_issues(location: Location) -> Finding {
-    let cause = "nobody is named who issues the certificates of clients";
+    let cause = "clients are asked for certificates, and no authority for these is named";
     let remedy = "write client_authorities = \"/etc/afpa/clients.pem\"";
     Finding::error(location, cause, remedy)
 }
@@ -200,7 +200,7 @@ fn clients_consistency(config: &Config, settings: &Settings, site: &SiteSettings
     }
     if asked && which == ClientCertificates::Required && !site.listen.is_empty() && !site.https_only
     {
-        let cause = "certificates of clients are required, and not of those that come without TLS";
+        let cause = "clients that come without TLS get in without the certificate that is required";
         let remedy = "write https_only = true, or take the addresses out of `listen`";
         findings.push(Finding::warning(location("listen"), cause, remedy));
     }

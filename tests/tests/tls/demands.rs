@@ -200,12 +200,12 @@ fn check_names_what_is_missing_or_without_effect() {
     let path = authority.path();
     let path = path.display();
     let (right, said) = check("client_certificates = \"required\"\n");
-    assert!(!right && said.contains("nobody is named who issues"), "{said}");
+    assert!(!right && said.contains("no authority for these is named"), "{said}");
     let required = format!("client_certificates = \"required\"\nclient_authorities = \"{path}\"\n");
     let (right, said) = check(&required);
-    assert!(right && said.contains("not of those that come without TLS"), "{said}");
+    assert!(right && said.contains("clients that come without TLS get in"), "{said}");
     let (right, said) = check(&format!("https_only = true\n{required}"));
-    assert!(right && !said.contains("of those that come without TLS"), "{said}");
+    assert!(right && !said.contains("clients that come without TLS get in"), "{said}");
     let early = |more: &str| check(&format!("[tls]\nearly_data = true\n{more}"));
     assert!(early("").0);
     let (right, said) = early("tickets = 0\n");

@@ -197,7 +197,7 @@ fn machines_ask_one_another_with_the_secret_and_at_an_address_of_their_own() {
     let message = refused(
         "[fleet]\nservers = [\"nats://a\"]\npeers = \"10.0.0.1:1\"\n[[site]]\nroot = \"/\"\n",
     );
-    assert!(message.contains("with a secret alone"), "{message}");
+    assert!(message.contains("`peers` needs `secret`"), "{message}");
     let warnings = parsed(&format!("[fleet]\npeers = \"10.0.0.1:1\"\n{SITE}")).unwrap().warnings;
     assert!(warnings.iter().any(|one| one.cause.contains("of a fleet without servers")));
 }
