@@ -1,4 +1,4 @@
-//! Words of nginx and Caddy for settings that have another name here, and variables that only those servers have.
+//! Words of nginx, Caddy and HAProxy for settings that have another name here, and variables that only those servers have.
 
 /// A word in a section, or anywhere, and the line that says the same here.
 #[rustfmt::skip]
@@ -7,11 +7,11 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["location", "path", "handle", "handle_path", "route"], "write prefix = \"/api/\" in [[site.path]]"),
     (&["alias", "document_root"], "write root = \"/srv/www\""),
     (&["file_server"], "write root = \"/srv/www\", and listing = true to browse it"),
-    (&["proxy_pass", "reverse_proxy", "upstream", "backend"], "write to = \"127.0.0.1:3000\", or the name of a [[server_group]]"),
+    (&["proxy_pass", "reverse_proxy", "upstream", "backend", "default_backend", "use_backend"], "write to = \"127.0.0.1:3000\", or the name of a [[server_group]]"),
     (&["try_files"], "write fallback = \"/index.html\", or a server, or a status"),
     (&["autoindex", "browse"], "write listing = true"),
-    (&["return", "redir"], "write redirect = \"https://example.org{path}{query}\", or status = 404"),
-    (&["respond"], "write status = 200, and body = \"...\""),
+    (&["return", "redir"], "write redirect = \"https://example.org{path}{query}\", or status = 404, in [[site.path]]"),
+    (&["respond"], "write status = 200, and body = \"...\", in [[site.path]]"),
     (&["error_page", "handle_errors"], "write [[site.errors]] with status = [404] and file = \"404.html\""),
     (&["add_header", "header", "proxy_set_header", "header_up", "header_down", "expires"], "write [[site.header]] with set = { Cache-Control = \"no-store\" }; for servers request_set"),
     (&["auth_basic", "auth_basic_user_file", "basicauth"], "write basic_auth = \"/etc/afpa/users\", a file that htpasswd has made"),
@@ -20,7 +20,8 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["fastcgi_param"], "write php_params = { APP_ENV = \"production\" }"),
     (&["gzip", "brotli", "zstd", "encode"], "files are compressed as [compression] says; for answers of servers write compress = true"),
     (&["client_max_body_size", "request_body", "max_body"], "write largest_content = \"10MiB\""),
-    (&["limit_req", "limit_rate", "rate_limit"], "write client_rate = \"10/s burst 20\""),
+    (&["limit_req", "rate_limit"], "write client_rate = \"10/s burst 20\""),
+    (&["limit_rate", "limit_rate_after"], "leave it out: AFPA bounds how often clients ask (client_rate), not the speed of answers"),
     (&["proxy_cache", "proxy_cache_valid"], "write mode = \"auto\" under [site.cache]"),
     (&["proxy_read_timeout", "fastcgi_read_timeout"], "write first_byte = \"60s\" and idle = \"60s\""),
     (&["proxy_connect_timeout"], "write connect = \"5s\""),
@@ -33,10 +34,14 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["error_log"], "write level = \"info\" under [log]; it goes to standard error"),
     (&["worker_processes"], "write workers = 4 at the top"),
     (&["worker_connections"], "write connections = 10000 under [limits]"),
+    (&["bind"], "write listen = [\"0.0.0.0:80\", \"[::]:80\"]"),
+    (&["balance", "lb_policy", "least_conn"], "write select = \"least-connections\" in the [[server_group]]"),
+    (&["httpchk", "health_check", "health_uri"], "write path = \"/health\" under [server_group.check]"),
+    (&["maxconn"], "write connections = 10000 under [limits]; for a server max_connections"),
     (&["keepalive_timeout"], "write idle = \"1m\" under [timeouts]"),
 ];
 
-/// The line that says the same as a word of nginx or Caddy.
+/// The line that says the same as a word of nginx, Caddy or HAProxy.
 pub(crate) fn remedy(name: &str) -> Option<&'static str> {
     WORDS.iter().find(|(words, _)| words.contains(&name)).map(|(_, line)| *line)
 }
