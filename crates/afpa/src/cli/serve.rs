@@ -153,7 +153,7 @@ pub struct Running {
     /// Become this group [default: that of the user]
     #[arg(short, long, value_name = "NAME", help_heading = "Process")]
     pub group: Option<String>,
-    /// Serve /metrics, /health and /stats here, for example 127.0.0.1:9090 [default: off]
+    /// Serve /metrics, /health, /stats and /status here, for example 127.0.0.1:9090 [default: off]
     #[arg(long, value_name = "ADDR:PORT", help_heading = "Process")]
     pub admin: Option<String>,
     /// Unix socket for `afpa stats` and `afpa purge` [default: a path that they find]
@@ -275,7 +275,8 @@ Signals:
   TERM, INT   stop now
   QUIT        stop when open connections have ended
   HUP         read the file again; a bad one changes nothing
-  USR1        open the logs again after they were moved";
+  USR1        open the logs again after they were moved
+  USR2        start the program anew and hand over to it, without a refused connection";
 
 const PROXY_EXAMPLES: &str = "\
 Examples:

@@ -140,6 +140,16 @@ fn the_defaults_in_the_help_are_true() {
 }
 
 #[test]
+fn the_help_has_every_signal_that_the_readme_has() {
+    let mut command = command();
+    let help = command.find_subcommand_mut("serve").unwrap().render_long_help().to_string();
+    for signal in ["TERM", "QUIT", "HUP", "USR1", "USR2"] {
+        let explains = |line: &str| line.trim_start().starts_with(signal);
+        assert!(help.lines().any(explains), "{signal} is missing in\n{help}");
+    }
+}
+
+#[test]
 fn every_command_has_a_sentence_and_examples() {
     for command in command().get_subcommands() {
         let name = command.get_name();
