@@ -636,6 +636,13 @@ impl Told<'_> {
                 name = "";
             }
         }
+        for (field, value) in site.headers.iter().filter(|_| is_file) {
+            self.row(name, &format!("file: set {field}: {value}"));
+            name = "";
+        }
+        if let Some(value) = &site.hsts {
+            self.row(name, &format!("answer: set Strict-Transport-Security: {value}  (over TLS)"));
+        }
         if let Some(cors) = &rules.cors {
             self.row("cors", &format!("{}, and preflights are answered", cors.origins.join(", ")));
         }
@@ -957,6 +964,19 @@ file         /srv/dogalog/jumbo.gif
         assert!(text.contains(of) && !text.contains(never), "{text}");
         let text = told("request_id = \"on\"", "request_id = \"off\"");
         assert!(!text.contains("request id ") && !text.contains(never), "{text}");
+    }
+
+    #[test]
+    fn fields_that_the_site_writes_itself_are_told() {
+        let file = "[[certificate]]\nchain = \"/c\"\nkey = \"/k\"\n[[site]]\ntls = [\"127.0.0.1:443\"]\nroot = \"/srv\"\n\
+                    hsts = \"max-age=60\"\nheaders = { X-Own = \"a\" }\n\
+                    [[site.path]]\nprefix = \"/api/\"\nto = \"127.0.0.1:3000\"\n";
+        let own = "file: set X-Own: a\n";
+        let strict = "answer: set Strict-Transport-Security: max-age=60  (over TLS)\n";
+        let (text, _) = asked_of(file, "/a.css", &[]);
+        assert!(text.contains(own) && text.contains(strict), "{text}");
+        let (text, _) = asked_of(file, "/api/a", &[]);
+        assert!(!text.contains(own) && text.contains(strict), "{text}");
     }
 
     #[test]
