@@ -212,7 +212,7 @@ impl Behaviour {
             root: s.optional_path("root"),
             index: s.texts("index", "file names", Vec::new(), rules::file_name),
             fallback: s.text_or_count("fallback", FALLBACK, "site", rules::fallback),
-            php: s.text_or("php", PHP, "site", rules::php),
+            php: s.text_or("php", "server group or server, or `none`", "site", rules::php),
             php_root: s.text_or("php_root", "absolute path", "root", rules::directory),
             to: s.text_or("to", "server group or server", "none", rules::destination),
             affinity: read_affinity(s),
