@@ -16,7 +16,7 @@
 //! * [`tsig`]: messages that are signed with a secret of both ends (RFC 8945);
 //! * [`key_file`]: those secrets in the files of other programs;
 //! * [`journal`]: the differences between versions of a zone;
-//! * [`transfer`]: zones for secondaries, whole or by differences (RFC 5936, 1995), and the word that there is a new one (RFC 1996).
+//! * [`transfer`]: zones for secondaries, whole or by differences (RFC 5936, 1995), and NOTIFY for a new version (RFC 1996).
 #![forbid(unsafe_code)]
 
 pub mod answer;

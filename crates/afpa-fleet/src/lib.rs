@@ -1,8 +1,8 @@
 //! Several machines that serve the same sites.
 //!
-//! They agree on little, and NATS carries it: orders to purge, orders to deny, and who is there. Each order is a message of
-//! a log, a stream of JetStream. Each member follows the logs and says how far it has come; an order has reached the fleet
-//! when every member is beyond its place.
+//! Servers of NATS carry the messages between the machines: orders to purge and to deny, heartbeats, and sealed records
+//! (configurations, keys, certificates). Each order is a message of a log, which is a stream of JetStream. Each member follows
+//! the logs and says how far it has come; an order has reached the fleet when every member has passed its place in the log.
 //!
 //! | file | |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `owners/`, `peers/`, `cooperation.rs` | the machines that keep an answer for all, and questions for it |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
-//! | `rollout.rs`, `words.rs`, `driver.rs` | a configuration on its way to all machines, in words, and the lease of whoever drives it |
+//! | `rollout.rs`, `words.rs`, `driver.rs` | a configuration on its way to all machines, in words, and the lease of the machine that drives it |
 //! | `configuring.rs`, `configure.rs` | orders about it, and the conversation with the servers |
 //! | `folder.rs` | files that outlive the process |
 //! | `lease.rs` | a lease that one of all machines holds |

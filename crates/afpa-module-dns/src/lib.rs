@@ -11,7 +11,7 @@
 //! * [`socket`]: sockets, one of each kind for each thread;
 //! * `udp`, `tcp`: datagrams by the batch, and connections (RFC 7766);
 //! * [`server`]: the threads, and their commands;
-//! * [`notify`]: the word for secondaries that a zone is new (RFC 1996);
+//! * [`notify`]: NOTIFY, by which secondaries learn of a new version of a zone (RFC 1996);
 //! * [`held`]: transfers that are going on, and the older versions of zones that they hold;
 //! * [`counters`]: answers by code and type.
 #![forbid(unsafe_code)]

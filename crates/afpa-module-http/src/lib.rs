@@ -1,4 +1,5 @@
-//! HTTP/1.1 for static content, as an AFPA protocol module.
+//! HTTP as an AFPA protocol module: files, answers of servers, kept or not, and scripts. HTTP/2 and HTTP/3 bring their requests
+//! in the form of HTTP/1.1.
 //!
 //! [`Http`] is the module: each core has one value, whose methods are the state functions of the diagram.
 //! The files of the states:

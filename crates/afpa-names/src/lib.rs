@@ -1,5 +1,6 @@
 //! Resolves host names of servers to addresses. It also learns their time to live, which the system's
-//! `getaddrinfo` does not report. A crate of its own, so that the resolver is compiled for size, whoever asks it.
+//! `getaddrinfo` does not report. It is a crate of its own because the resolver is compiled for size, in contrast to some
+//! crates that use it.
 #![forbid(unsafe_code)]
 
 use std::net::{IpAddr, SocketAddr};
