@@ -166,8 +166,9 @@ fn choose(target: &Target, folders: &[PathBuf]) -> anyhow::Result<Socket> {
             "no afpa is running in this network namespace: if one of another is meant, say which{all}"
         ),
         [] => bail!(
-            "no afpa is running for this user; start one with: afpa serve DIR, or afpa attach; or name the socket of \
-             one that has `path` in [control]: --control PATH"
+            "no afpa is running for this user; start one with: afpa serve DIR, or afpa attach; or ask that of another \
+             user, as the packages have it, with sudo; or name the socket of one that has `path` in [control]: \
+             --control PATH"
         ),
         several => bail!("several afpa are running: say which with --pid{}", list(several)),
     }
@@ -283,6 +284,7 @@ mod tests {
         let (_temporary, folder) = folder();
         let error = refused(&Target::Any, &folder);
         assert!(error.starts_with("no afpa is running for this user; start one"), "{error}");
+        assert!(error.contains("with sudo") && error.ends_with("--control PATH"), "{error}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ const SEEN: Duration = Duration::from_secs(10);
 pub(super) fn push(socket: &Socket, path: &Path, no_wait: bool) -> anyhow::Result<()> {
     let mut files = files_of(path)?;
     if files.files.is_empty() {
-        bail!("{} has no files *.toml", path.display());
+        bail!("{} has no files *.toml: name a file, or a folder with some", path.display());
     }
     if files.bytes() > LONGEST_FILES {
         let most = LONGEST_FILES / 1024;

@@ -192,7 +192,9 @@ impl TlsState {
             (Some(secret), Some((before, _))) if secret != before => make_peers(secret).map(Some),
             (Some(secret), None) => make_peers(secret).map(Some),
             (_, Some(before)) => Ok(Some(before.clone())),
-            (None, None) => bail!("[fleet] peers: this user cannot read `secret`"),
+            (None, None) => bail!(
+                "[fleet] peers: this user cannot read `secret`: give it the right, or start as root"
+            ),
         }
     }
 
