@@ -22,6 +22,7 @@ afpa - a web accelerator that serves the working set from RAM
 
   afpa serve DIR                     serve DIR on http://127.0.0.1:8080/
   afpa proxy --root DIR --to HOST:PORT   and distribute what is not a file
+  afpa attach --listen HOST:PORT --root DIR   accelerate the server that runs there
   afpa serve --config afpa.toml      serve what a file describes
   afpa stats                         what the running one is doing
   afpa top                           the same, again and again
@@ -482,6 +483,7 @@ Examples:
   afpa serve /var/www/html                          on http://127.0.0.1:8080/
   afpa serve /var/www/html --listen '[::]:80'       for everyone, as root
   afpa proxy --root static --to 127.0.0.1:3000      static files, and an application
+  afpa attach --listen 0.0.0.0:80 --root /var/www   before the nginx or Apache that runs there
   afpa serve --config /etc/afpa/afpa.toml           as a file describes
   afpa check /etc/afpa/afpa.toml                    check a file, print every setting
   afpa stats                                        what the running one is doing
