@@ -22,7 +22,7 @@ afpa - a web accelerator that serves the working set from RAM
 
   afpa serve DIR                     serve DIR on http://127.0.0.1:8080/
   afpa proxy --root DIR --to HOST:PORT   and distribute what is not a file
-  afpa attach --listen HOST:PORT --root DIR   accelerate the server that runs there
+  afpa attach --listen ADDR:PORT --root DIR   accelerate the server that runs there
   afpa serve --config afpa.toml      serve what a file describes
   afpa stats                         what the running one is doing
   afpa top                           the same, again and again
