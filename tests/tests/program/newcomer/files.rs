@@ -149,7 +149,7 @@ pub(super) fn fields_and_cors() {
     place.replace("127.0.0.1:3000", app.to());
     let server = place.serve(&example);
     let mut client = server.connect();
-    page.claims("They are on answers of every kind, kept ones too");
+    page.claims("Answers of every kind have these fields, kept ones too");
     for (target, status, cache) in [
         ("/", 200, None),
         ("/none", 404, Some("no-store")),

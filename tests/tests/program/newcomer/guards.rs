@@ -101,7 +101,7 @@ pub(super) fn a_server_that_says_who_may() {
     let to = "/authelia/?rd=http://test/orders?id=1&rm=GET";
     assert_eq!((said.status, said.field("location")), (302, Some(to)), "{said:?}");
     assert_eq!(client.get("/authelia/?rd=x").text(), "who are you?");
-    page.claims("A client's own of these names");
+    page.claims("Fields of these names that clients send");
     let known = "Cookie: session=ann\r\nRemote-User: root\r\nRemote_Groups: wheel\r\n";
     let said = client.get_with("/orders", known);
     assert!(said.text().starts_with("node GET /orders 0\n"), "{said:?}");
