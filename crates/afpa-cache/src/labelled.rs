@@ -30,7 +30,7 @@ impl<H> Cache<H> {
     /// the same key that was listed since is newer, so it stays.
     ///
     /// # Errors
-    /// The same, and when there is an object with its key.
+    /// Those of [`list`](Self::list), and when an object with the same key is listed already.
     pub fn list_restored(
         &self,
         new: Labelled<H>,

@@ -135,7 +135,7 @@ pub(crate) fn read_text<T>(
     rule(text_of(node)?).map_err(|unfit| Fault::unfit(node, unfit))
 }
 
-/// The same, of a node that may be a number as well.
+/// As [`read_text`], of a node that may be a number as well.
 pub(crate) fn read_text_or_count<T>(
     node: &Node,
     rule: fn(&str) -> Result<T, Unfit>,

@@ -107,7 +107,7 @@ impl Source {
         source
     }
 
-    /// The same, with relative paths that begin at `folder`.
+    /// This source, whose relative paths begin at `folder`.
     pub(crate) fn within(self, folder: &Path) -> Self {
         let mut source = self;
         if let Some(first) = source.files.first_mut() {

@@ -119,7 +119,7 @@ impl<'a> Gathering<'a> {
             let at = Location::File(key.span.clone());
             self.findings.push(Finding::error(at, cause, "move it to the file of each machine"));
         }
-        // Those of a file of the fleet came with it.
+        // A file of the fleet was pushed together with all that it includes.
         let included = if self.is_pushed { Vec::new() } else { included(&table) };
         if self.around.files && !included.is_empty() {
             let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -216,7 +216,7 @@ choice! {
         Kernel = "kernel",
         /// Connections of clients that the kernel's TCP has let in lately begin without a socket.
         Known = "known",
-        /// The same; in a flood of SYNs those of all clients, as far as the way back is sure.
+        /// As `Known`; in a flood of SYNs connections of all other clients, too, as far as the way back is sure.
         Flood = "flood",
         /// Connections of all clients begin so, as far as the way back is sure. The firewall is not asked.
         Everyone = "everyone",

@@ -26,7 +26,7 @@ pub(crate) struct Around<'a> {
 /// The files that the fleet has for this machine, where it takes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Pushed<'a> {
-    /// Those that it has taken before.
+    /// The files that this machine has taken before.
     #[default]
     Kept,
     /// These; `None`: none.

@@ -55,10 +55,10 @@ pub(crate) struct FastPathCore {
     pub(crate) watch: Mutex<Watch>,
 }
 
-/// In messages, before the reason.
+/// The beginning of messages that say why no connection begins without a socket.
 const ALL_WITH_SOCKETS: &str = "all connections have sockets of the kernel's";
 
-/// Such a reason.
+/// A reason for that: connections without a socket do not pay.
 const IN_VAIN: &str = "nearly all of the last ones needed one";
 
 /// A message that may come again and again is logged once in so long.

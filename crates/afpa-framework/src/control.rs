@@ -17,7 +17,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// One of [`OperationKind::Public`], by its name, its parameters and a line about it.
+    /// An operation of [`OperationKind::Public`], by its name, its parameters and a line about it.
     pub const fn public(
         name: &'static str,
         parameters: &'static str,
@@ -26,12 +26,12 @@ impl Operation {
         Self { name, kind: OperationKind::Public, parameters, summary }
     }
 
-    /// Likewise, one of [`OperationKind::Look`].
+    /// An operation of [`OperationKind::Look`], by the same three.
     pub const fn look(name: &'static str, parameters: &'static str, summary: &'static str) -> Self {
         Self { name, kind: OperationKind::Look, parameters, summary }
     }
 
-    /// Likewise, one of [`OperationKind::Change`].
+    /// An operation of [`OperationKind::Change`], by the same three.
     pub const fn change(
         name: &'static str,
         parameters: &'static str,

@@ -103,7 +103,7 @@ impl Helpers {
         Self { pool: Arc::new(Pool(Arc::new(pool))), places: Places::new(places), client: None }
     }
 
-    /// The same pool, for work of this client: it leaves places to others.
+    /// This pool, for work of one client, which leaves places to others.
     pub fn for_client(&self, client: Client) -> Self {
         Self { client: Sharer::of(client), ..self.clone() }
     }

@@ -34,7 +34,7 @@ struct Taken {
     of: HashMap<Sharer, usize>,
 }
 
-/// One of them, until it is dropped.
+/// A place that is taken until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,

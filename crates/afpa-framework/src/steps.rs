@@ -134,7 +134,7 @@ impl<M: Module> Walk<'_, M> {
         }
     }
 
-    /// The same state, for a request that was kept.
+    /// *Derive cached response* once more, for a request that was kept while its client was checked.
     fn derive_cached_response_again(self, mut checked: M::Checked) -> Step<M> {
         let Self { module, connection, now, out } = self;
         let mut slots = M::Slots::default();

@@ -190,7 +190,7 @@ impl Problem {
         Self { status, sentence, lines: Vec::new(), by_limit: false }
     }
 
-    /// The same with one field more, whose value AFPA writes.
+    /// This problem with one field more, whose value AFPA writes.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         for part in [name.as_bytes(), b": ", value.as_ref(), b"\r\n"] {

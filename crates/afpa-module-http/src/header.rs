@@ -52,9 +52,9 @@ pub struct Variant {
     pub ok: ResponseHead,
     /// The fields of that head for HTTP/2.
     pub(crate) ok_block: Option<FieldBlock>,
-    /// The same for HTTP/3, where that is spoken.
+    /// The fields of that head for HTTP/3, where that is spoken.
     pub(crate) ok_section: Option<FieldBlock>,
-    /// Head of a 304 answer, likewise.
+    /// Head of a 304 answer, complete but for the date.
     pub not_modified: ResponseHead,
 }
 

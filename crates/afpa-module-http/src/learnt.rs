@@ -24,7 +24,7 @@ pub(crate) struct Learnt {
 }
 
 impl Learnt {
-    /// The same, and that these rates have counted the request.
+    /// The results so far, with the rates that have now counted the request.
     pub(crate) fn charged(learnt: Option<Self>, rates: PlaceRates, read_as: &[PlaceRates]) -> Self {
         let mut learnt = learnt.unwrap_or_default();
         for rates in std::iter::once(&rates).chain(read_as) {

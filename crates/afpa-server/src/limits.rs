@@ -16,7 +16,7 @@ pub(crate) struct Limits {
     pub(crate) connections: Arc<ConnectionLimits>,
     /// Handshakes of TLS in progress.
     pub(crate) handshakes: Arc<ConnectionLimits>,
-    /// Those of HTTP/3 from addresses that are not proven. Each is among the others, but not as one of its client.
+    /// Connections of HTTP/3 from addresses that are not proven. Each counts among all open ones, but not for its client.
     pub(crate) unproven: Arc<ConnectionLimits>,
 }
 

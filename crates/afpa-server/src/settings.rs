@@ -140,7 +140,7 @@ impl KernelActivity {
         Self { connections: Some(Arc::new(connections)), ..self }
     }
 
-    /// The same of all clients together.
+    /// As [`with_connections`](Self::with_connections), for the connections of all clients together.
     #[must_use]
     pub fn with_all(self, all: impl Fn() -> usize + Send + Sync + 'static) -> Self {
         Self { all: Some(Arc::new(all)), ..self }

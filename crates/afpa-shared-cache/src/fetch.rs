@@ -30,7 +30,7 @@ use crate::store::stored::{Draft, StoredResponse};
 pub(crate) struct Fetch {
     /// The primary key that is asked for: here, because most answers are not kept, and most keys are short.
     primary: SmallVec<[u8; 96]>,
-    /// The same as a key of the cache, once an answer is kept.
+    /// The primary key as a key of the cache, once an answer is kept.
     key: OnceLock<Arc<[u8]>>,
     /// Hash of the primary key.
     pub(crate) hash: u64,

@@ -74,7 +74,7 @@ impl Job {
         lies_in(self.replaces.as_deref(), status)
     }
 
-    /// The same job once more.
+    /// A copy of this job, for another attempt.
     pub fn again(&self) -> Job {
         Job {
             group: Arc::clone(&self.group),

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 
 use super::socket::ServerSocket;
 
-/// Such a connection.
+/// A connection to a FastCGI server.
 #[derive(Debug)]
 pub struct FastCgiStream {
     below: ServerSocket,
@@ -111,7 +111,7 @@ enum BySide {
     Here,
 }
 
-/// One of the connections that are awaited.
+/// A connection whose end by the server is awaited, counted until this value is dropped.
 struct Ending(Rc<Cell<usize>>);
 
 impl Drop for Ending {

@@ -14,7 +14,7 @@ use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Such a socket. It does not block.
+/// A connected socket that is registered late. It does not block.
 #[derive(Debug)]
 pub(super) struct LateSocket {
     state: State,

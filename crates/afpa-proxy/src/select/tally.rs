@@ -233,7 +233,7 @@ impl Tally {
 
     /// The present counts of HTTP/2.
     pub(super) fn http2_counts(&self) -> Http2Counts {
-        // Likewise.
+        // The later event first, as above.
         let closed = self.0.http2_closed.load(Ordering::Relaxed);
         let opened = self.0.http2_opened.load(Ordering::Relaxed);
         let streams = self.0.streams.load(Ordering::Relaxed);

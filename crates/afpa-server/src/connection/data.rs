@@ -89,7 +89,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         Self::begun_at(now, worker, transport, of, input)
     }
 
-    /// The same at this time.
+    /// As [`new`](Self::new), for a connection that begins at `now`.
     pub(crate) fn begun_at(
         now: Now,
         worker: Rc<Worker<M>>,

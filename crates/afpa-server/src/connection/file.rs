@@ -23,7 +23,7 @@ const CHUNK: u64 = 2 * 1024 * 1024;
 /// How much of the end of a file is read into memory for a slow client: see `send_file`.
 const TAIL: u64 = 4096;
 
-/// The same where the bytes are copied anyway: a record of TLS.
+/// How much of the end of a file is read into memory where its bytes are copied anyway: a record of TLS.
 const RECORD: u64 = 16 * 1024;
 
 impl<M: Module, T: Transport> Connection<M, T> {

@@ -20,7 +20,7 @@ impl<M: Module, T: Transport> Connection<M, T> {
         self.interrupt_context_at(now, arrived)
     }
 
-    /// The same for data that has arrived at this time.
+    /// As [`interrupt_context`](Self::interrupt_context), for data that has arrived at `now`.
     pub(super) fn interrupt_context_at(&mut self, now: Now, arrived: usize) -> Next<M> {
         let worker = Rc::clone(&self.worker);
         let scratch = worker.scratch.borrow();

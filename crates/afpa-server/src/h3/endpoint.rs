@@ -69,7 +69,7 @@ pub(crate) async fn serve<M: Module>(
 struct Served<M: Module> {
     worker: Rc<Worker<M>>,
     socket: QuicSocket,
-    /// Those that a process with more workers has left: they are read, too.
+    /// Sockets of a process before that had more workers: they are read, too.
     others: Vec<QuicSocket>,
     address: SocketAddr,
     steering: Rc<WorkerSteering>,

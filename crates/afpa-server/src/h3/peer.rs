@@ -25,7 +25,7 @@ pub(super) struct Peer {
     pub(super) client: Client,
     /// The results of the handshake, once it is complete.
     pub(super) secured: Option<Rc<Secured>>,
-    /// The same as far as they are known, once requests have come as early data.
+    /// These results as far as they are known, once requests have come as early data.
     pub(super) early: Option<(Facts, Rc<Secured>)>,
     /// Our control stream, and what it could not take yet.
     control: Option<(StreamId, Vec<u8>)>,

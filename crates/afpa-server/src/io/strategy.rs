@@ -40,7 +40,7 @@ pub(crate) struct Load {
     pub(crate) receives: u64,
     /// Requests answered in the deferred-interrupt context, and requests whose exchange with a server was short.
     pub(crate) answered: u64,
-    /// Those of them whose exchange with a server was short.
+    /// The part of `answered` whose exchange with a server was short.
     pub(crate) exchanged: u64,
     /// Answers too long to be gathered, and other requests that left that context. A request can count as both, which
     /// only makes it weigh more.
@@ -67,7 +67,7 @@ const PERSISTENCE: u32 = 2;
 const KEPT: Bounds = Bounds { enter: 8, leave: 3 };
 /// Receives a wait. By completion a lone request takes two, one to arrive and one to be answered.
 const AT_A_TIME: Bounds = Bounds { enter: 4, leave: 1 };
-/// The same where most requests go to servers: each takes four calls by readiness, not two, and leaves by two messages, of which
+/// Receives a wait, where most requests go to servers: each takes four calls by readiness, not two, and leaves by two messages, of which
 /// those that leave together wake another core once.
 const DISTRIBUTED: Bounds = Bounds { enter: 2, leave: 1 };
 /// Requests for each one of `others`. A connection with a long answer leaves the ring, and comes back later: with

@@ -15,7 +15,7 @@ impl<M: Module> Worker<M> {
         self.settings.borrow().police.connection(client, listener, now).is_ok()
     }
 
-    /// The same for one by datagrams, whose packets the kernel has not counted.
+    /// As [`lets_in`](Self::lets_in), for a connection by datagrams, which the kernel has not counted.
     fn lets_in_by_datagrams(&self, client: Client, listener: Option<SocketAddr>) -> bool {
         let Client::Ip(client) = client else { return true };
         let now = self.clock.now().steady_us.saturating_mul(1000);

@@ -260,7 +260,7 @@ impl Draft {
         self.text.head()
     }
 
-    /// The same as a field section of HTTP/3, if it is kept.
+    /// The head as a field section of HTTP/3, if that is kept.
     pub(crate) fn section(&self) -> Option<&[u8]> {
         self.text.section()
     }

@@ -91,7 +91,8 @@ pub struct Attach {
     /// Longest answer that the kernel gives, head and content, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub answer_max: u64,
-    /// The same where a request asks for the end of a connection without a socket (`--connections`); no less than `--answer-max`
+    /// Longest answer, in bytes, where a request asks for the end of a connection without a socket (`--connections`); no less
+    /// than `--answer-max`
     #[arg(long, value_name = "BYTES", default_value_t = 34_816, value_parser = clap::value_parser!(u64).range(Scope::ONE_SEGMENT as u64..=Scope::LONGEST as u64))]
     pub last_answer_max: u64,
     /// Let the server alone serve a connection after this many consecutive requests that the kernel could
@@ -127,7 +128,7 @@ pub struct Attach {
     /// Drop the connections of clients of this prefix; may be repeated. The longest prefix wins
     #[arg(long, value_name = "PREFIX", value_parser = prefix, help_heading = "Clients")]
     pub deny: Vec<Prefix>,
-    /// The same for the prefixes in this file, one a line, which HUP reads again; may be repeated
+    /// Drop the connections of clients of the prefixes in this file, one a line, which HUP reads again; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Clients")]
     pub deny_file: Vec<PathBuf>,
     /// New connections of one client (IPv6: of one /64) in a second; 0: no limit
@@ -165,7 +166,7 @@ pub struct Detach {
     /// Only from the server on this port [default: from all]
     #[arg(short, long, value_name = "PORT", conflicts_with = "listen")]
     pub port: Option<u16>,
-    /// The same, by any of its addresses
+    /// Only from the server with this address
     #[arg(short, long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
     /// Seconds to wait for connections on which the kernel has answered

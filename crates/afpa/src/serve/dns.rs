@@ -33,9 +33,9 @@ use crate::upgrade::Predecessor;
 pub(super) struct DnsState {
     store: Arc<ZoneStore>,
     operations: Arc<ZoneOperations>,
-    /// Of cookies, for the life of the process.
+    /// The secret of cookies, for the life of the process.
     secret: [u8; 16],
-    /// Those of the fleet that are in use; their keys go before the one of this process.
+    /// The seeds of the fleet in use; keys of cookies that follow from them go before the secret of this process.
     seeds: Option<Arc<Seeds>>,
     server: Option<DnsServer>,
     keeper: Option<ZoneKeeper>,
@@ -97,7 +97,7 @@ pub(super) enum Moment {
     /// With the rights that the process was started with.
     #[default]
     Start,
-    /// The same, while a process of ours that will end has them, too.
+    /// As at a start, while the process before still has them bound.
     Upgrade,
     /// Without rights.
     Reload,

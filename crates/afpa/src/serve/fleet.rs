@@ -137,7 +137,7 @@ impl FleetState {
         let running = self.running.as_ref().map(|running| &running.wanted);
         let settings = |wanted: &Wanted| wanted.settings.clone();
         let is_same = match &prepared.denied {
-            // Those of the start go on.
+            // A file that this user cannot read is as it was at the start.
             Some(_) => running.map(settings) == prepared.wanted.as_ref().map(settings),
             None => running == prepared.wanted.as_ref(),
         };

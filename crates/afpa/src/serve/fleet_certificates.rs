@@ -11,7 +11,7 @@ use super::observe::Observed;
 /// An authority may look at the answers after so long at the latest.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Those of the fleet that there is at the moment: a reload may begin another one.
+/// The machines of the fleet that this process belongs to at the moment: a reload may begin another fleet.
 pub(super) struct Machines(pub(super) Arc<Observed>);
 
 impl Machines {

@@ -45,7 +45,7 @@ enum End {
     AtOnce,
     /// Once its connections have ended.
     Drained,
-    /// Likewise, and the next process serves.
+    /// Once its connections have ended; the next process serves already.
     Replaced,
 }
 

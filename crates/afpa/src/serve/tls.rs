@@ -53,9 +53,9 @@ pub(super) struct TlsState {
     on_demand: Vec<ManagedFile>,
     ticket_file: Option<Version>,
     rotated: Option<Instant>,
-    /// Those of the fleet, while there are some.
+    /// The seeds of the fleet, while there are some.
     seeds: Arc<ArcSwapOption<Seeds>>,
-    /// Those whose ticket keys are in use, and the lifetime of tickets.
+    /// The seeds whose ticket keys are in use, and the lifetime of tickets.
     taken: Option<(Arc<Seeds>, Duration)>,
     key_log: Option<(PathBuf, SecretLog)>,
     servers: TlsOfGroups,

@@ -124,8 +124,8 @@ fn whole(path: &Path) -> io::Result<PathBuf> {
     fs::metadata(&path).map(|_| path)
 }
 
-/// The same descriptors with numbers one after the other, as `LISTEN_FDS` wants them. They are, unless this process
-/// has inherited descriptors in between.
+/// Gives descriptors numbers that follow one another, as `LISTEN_FDS` wants them. They have such numbers already, unless this
+/// process has inherited descriptors in between.
 fn in_a_row(taken: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     let pairs = taken.iter().zip(taken.iter().skip(1));
     if pairs.into_iter().all(|(one, next)| one.as_raw_fd() + 1 == next.as_raw_fd()) {
