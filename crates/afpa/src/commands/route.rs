@@ -202,6 +202,15 @@ impl Told<'_> {
                             let there = root.is_some_and(|root| is_file(root, &below));
                             told.fallback(&loaded.fallback(fallback), there, guarded);
                         }
+                        let asks_servers = scripts.is_some()
+                            || matches!(fallback, Some(Fallback::Distributed { .. }));
+                        if asks_servers
+                            && let Some(set) = routes.router.set(verdict.set)
+                            && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
+                        {
+                            told.limits(site.server_limits(set.path, set.content));
+                            told.mirror(site.mirror_of(set.path, set.content));
+                        }
                     }
                     Action::Distributed { group, .. } => {
                         let mut room = Vec::new();
@@ -964,6 +973,25 @@ file         /srv/dogalog/jumbo.gif
         assert!(text.contains(of) && !text.contains(never), "{text}");
         let text = told("request_id = \"on\"", "request_id = \"off\"");
         assert!(!text.contains("request id ") && !text.contains(never), "{text}");
+    }
+
+    #[test]
+    fn limits_and_mirrors_are_told_wherever_servers_are_asked() {
+        let told = |way: &str| {
+            let more = "largest_content = \"1KiB\"\nmirror = \"127.0.0.1:3001\"\n";
+            asked_of(&format!("[[site]]\n{way}\n{more}"), "/none/x", &[]).0
+        };
+        let rows = "limits       content 1.0 KiB\nmirror       127.0.0.1:3001 gets what servers are asked\n";
+        for way in [
+            "to = \"127.0.0.1:3000\"",
+            "root = \"/srv\"\nfallback = \"127.0.0.1:3000\"",
+            "root = \"/srv\"\nphp = \"unix:/run/php.sock\"",
+        ] {
+            let text = told(way);
+            assert!(text.contains(rows), "{way}: {text}");
+        }
+        let text = told("root = \"/srv\"");
+        assert!(!text.contains("limits ") && !text.contains("mirror "), "{text}");
     }
 
     #[test]
