@@ -135,7 +135,8 @@ fn the_secret_is_long_and_not_for_others() {
 fn a_machine_takes_configurations_with_the_secret_alone() {
     let servers = "servers = [\"nats://10.0.0.5\"]\n";
     let message = refused(&format!("[fleet]\n{servers}configuration = true\n{SITE}"));
-    assert!(message.contains("without its secret") && message.contains("afpa.toml:3"), "{message}");
+    assert!(message.contains("`configuration` needs `secret`"), "{message}");
+    assert!(message.contains("afpa.toml:3"), "{message}");
     let text = format!(
         "[fleet]\n{servers}secret = \"/s\"\nconfiguration = true\nrollout_wait = \"2m\"\nrollout_errors = 3\nrollout_p99 = \"1s\"\n{SITE}"
     );
@@ -159,7 +160,8 @@ fn a_machine_takes_configurations_with_the_secret_alone() {
 fn certificates_are_shared_with_the_secret_alone() {
     let servers = "servers = [\"nats://10.0.0.5\"]\n";
     let message = refused(&format!("[fleet]\n{servers}certificates = true\n{SITE}"));
-    assert!(message.contains("without the secret") && message.contains("afpa.toml:3"), "{message}");
+    assert!(message.contains("`certificates` needs `secret`"), "{message}");
+    assert!(message.contains("afpa.toml:3"), "{message}");
     assert!(message.contains("write secret = "), "{message}");
     let text = format!("[fleet]\n{servers}secret = \"/s\"\ncertificates = true\n{SITE}");
     assert!(parsed(&text).unwrap().config.fleet.certificates);
