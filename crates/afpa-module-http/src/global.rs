@@ -337,7 +337,7 @@ impl Global {
             request,
             url: to.url,
             path: to.path,
-            sent: to.script.and((request.rewrites > 0).then_some(request.raw_target)),
+            sent: sent(request, to),
             client,
             is_early,
             names_client,
@@ -374,6 +374,13 @@ impl Global {
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {
         self.roots.get(number as usize)
     }
+}
+
+/// The target that the client has sent, if it tells a script more than the URL does: REQUEST_URI is the path before all rewrites,
+/// and in the client's own spelling.
+fn sent<'b>(request: &Request<'_, 'b>, to: &Distributed<'_>) -> Option<&'b [u8]> {
+    let is_other = request.rewrites > 0 || request.target.path() != Some(to.url);
+    (to.script.is_some() && is_other).then_some(request.raw_target)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! the length of the scheme, the port as Host has it, what routers in front say    a zero byte
 //! cookies ([`cookies`])                                                           a zero byte
 //! the path that the server gets, if it is not that of the URL; behind a line
-//! feed the target that was sent, if the server learns of one that was rewritten    a zero byte
+//! feed the target that was sent, if the server learns of it in that spelling       a zero byte
 //! the number of the site and its rules                                            of fixed length
 //! ```
 //!
@@ -49,7 +49,7 @@ pub(crate) struct Place<'a> {
     pub(crate) path: &'a [u8],
     /// The client, as far as the server learns of it.
     pub(crate) origin: Origin<'a>,
-    /// The target that was sent, if another has taken its place and the server learns of it.
+    /// The target that was sent, if the server learns of it and it is not that of the URL.
     pub(crate) sent: Option<&'a [u8]>,
 }
 

@@ -43,7 +43,8 @@ pub struct CacheRequest<'a, 's, 'b> {
     pub url: &'a [u8],
     /// The path for the server, likewise.
     pub path: &'a [u8],
-    /// The target that the client has sent, if another has taken its place and the server learns of it.
+    /// The target that the client has sent, if the server learns of it and it is not that of the URL: another has taken its place,
+    /// or it is spelled in another way.
     pub sent: Option<&'a [u8]>,
     /// The client of the connection.
     pub client: Client,

@@ -283,6 +283,37 @@ fn a_script_behind_a_rewrite_has_the_url_of_the_client() {
     }
 }
 
+/// REQUEST_URI is the path as it was sent, and scripts show it: nobody may choose the page that others get for a URL.
+#[test]
+fn a_script_that_shows_how_its_url_was_spelled_has_an_answer_for_each_spelling() {
+    let fpm = match PhpFpm::start(true, 2, "") {
+        Ok(fpm) => fpm,
+        Err(why) => return println!("SKIP: {why}"),
+    };
+    let tree = tree();
+    tree.file(
+        "kept.php",
+        "<?php header('Cache-Control: max-age=600'); echo $_SERVER['REQUEST_URI'], ' ', hrtime(true);",
+    );
+    let server = serve(&tree, "", &format!("php = \"{}\"\n", fpm.to()));
+    let mut client = server.connect();
+    let targets = [
+        "//evil.example/../kept.php",
+        "/x/../kept.php",
+        "/%6bept.php",
+        "/./kept.php?q",
+        "/kept.php",
+        "/kept.php?q",
+        "/kept.php/%61",
+        "/kept.php/a",
+    ];
+    let first = targets.map(|target| client.get(target).text().to_owned());
+    for (target, text) in targets.iter().zip(&first) {
+        assert!(text.starts_with(&format!("{target} ")), "{target}: {text}");
+        assert_eq!(client.get(target).text(), text, "it is kept");
+    }
+}
+
 #[test]
 fn content_of_every_kind_reaches_the_script() {
     let fpm = match PhpFpm::start(
