@@ -235,6 +235,11 @@ impl FieldRules {
         self.rules.iter().any(|rule| !rule.prefix.is_empty())
     }
 
+    /// Whether servers get other fields for one path than for another.
+    pub fn asks_by_path(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.prefix.is_empty() && !rule.request.is_empty())
+    }
+
     /// A bit for each rule that a path fits.
     pub fn mask(&self, path: &[u8]) -> u64 {
         let rules = self.rules.iter().take(MOST_RULES).enumerate();

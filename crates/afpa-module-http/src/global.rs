@@ -337,12 +337,28 @@ impl Global {
             request,
             url: to.url,
             path: to.path,
-            sent: sent(request, to),
+            sent: self.sent(request, (to, set)),
             client,
             is_early,
             names_client,
             now,
         })
+    }
+
+    /// The target that the client has sent, if the server learns more of it than the URL tells: REQUEST_URI of a script is the path
+    /// before all rewrites, and in the client's own spelling; the operator's changes of a request go by the path before a rewrite.
+    fn sent<'b>(
+        &self,
+        request: &Request<'_, 'b>,
+        (to, set): (&Distributed<'_>, RequestSetId),
+    ) -> Option<&'b [u8]> {
+        let is_rewritten = request.rewrites > 0;
+        let asks_by_path = || self.fields.of_set(set).is_some_and(|rules| rules.asks_by_path());
+        let is_told = match to.script {
+            Some(_) => is_rewritten || request.target.path() != Some(to.url),
+            None => is_rewritten && asks_by_path(),
+        };
+        is_told.then_some(request.raw_target)
     }
 
     /// How the kernel may answer for a request set with kept answers of servers; `None`: not at all.
@@ -374,13 +390,6 @@ impl Global {
     pub(crate) fn root(&self, number: u32) -> Option<&Arc<DocRoot>> {
         self.roots.get(number as usize)
     }
-}
-
-/// The target that the client has sent, if it tells a script more than the URL does: REQUEST_URI is the path before all rewrites,
-/// and in the client's own spelling.
-fn sent<'b>(request: &Request<'_, 'b>, to: &Distributed<'_>) -> Option<&'b [u8]> {
-    let is_other = request.rewrites > 0 || request.target.path() != Some(to.url);
-    (to.script.is_some() && is_other).then_some(request.raw_target)
 }
 
 #[cfg(test)]

@@ -96,6 +96,27 @@ remove = ["Server", "X-Powered-By"]
 add = { Link = "</two>" }
 "#;
 
+/// The servers of two tenants may be one, which tells them apart by a field.
+#[test]
+fn a_field_that_goes_by_the_path_before_a_rewrite_tells_kept_answers_apart() {
+    let ((app, asked), tree) = (app(), tree());
+    let settings = format!(
+        "[[site.header]]\nprefix = \"/t/a/\"\nrequest_set = {{ X-Tenant = \"a\" }}\n\
+         [[site.path]]\nprefix = \"/t/\"\nif_path = ['~^/t/[ab]/(.*)$']\nto = \"{}\"\nrewrite = \"/{{1}}\"\n",
+        app.to()
+    );
+    let server = serve(&tree, &settings);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        for (target, is_of_a) in [("/t/a/x", true), ("/t/b/x", false)] {
+            let said = client.get(target);
+            assert!(said.text().starts_with("GET /x "), "{target}: {said:?}");
+            assert_eq!(said.text().contains("X-Tenant: a"), is_of_a, "{target}: {said:?}");
+        }
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 2, "they are kept");
+}
+
 /// Input that is no request belongs to the site of its host, or to the one for any host.
 #[test]
 fn answers_to_what_is_no_request_have_the_fields_of_the_site() {
