@@ -26,6 +26,7 @@ use crate::mirror::Mirrors;
 use crate::rates::Rates;
 use crate::remote::{self, Distributed};
 use crate::scope_stats::ScopeTable;
+use crate::script::seen_scheme;
 use crate::site::Site;
 
 /// The settings and tables that the modules of all cores share. The default serves nothing.
@@ -328,6 +329,9 @@ impl Global {
         let exchange = &*self.groups.get(to.group.0 as usize)?.settings;
         let trusted = site.trusts(client);
         let origin = Origin { trusted, secure: tls.is_some(), ..Origin::default() };
+        // A script learns the scheme that a router in front names, whatever fields it gets (HTTPS and REQUEST_SCHEME).
+        let is_told = to.script.is_some() && seen_scheme(request, origin) == b"https";
+        let origin = Origin { secure: origin.secure || is_told, ..origin };
         let names_client = self.tells_subject(to, tls);
         let is_early = tls.is_some_and(|tls| tls.is_early);
         Some(CacheRequest {

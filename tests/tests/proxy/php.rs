@@ -314,6 +314,33 @@ fn a_script_that_shows_how_its_url_was_spelled_has_an_answer_for_each_spelling()
     }
 }
 
+/// HTTPS and REQUEST_SCHEME say it, also where scripts get no field of routers in front.
+#[test]
+fn a_script_that_learns_the_scheme_of_a_router_in_front_has_an_answer_for_each() {
+    let fpm = match PhpFpm::start(true, 2, "") {
+        Ok(fpm) => fpm,
+        Err(why) => return println!("SKIP: {why}"),
+    };
+    let tree = tree();
+    tree.file(
+        "scheme.php",
+        "<?php header('Cache-Control: max-age=600'); echo $_SERVER['REQUEST_SCHEME'];",
+    );
+    let group = format!(
+        "[[server_group]]\nname = \"php\"\nservers = [\"{}\"]\n[server_group.request]\nx_forwarded = \"remove\"\n",
+        fpm.to()
+    );
+    let server = serve(&tree, &group, "php = \"php\"\n");
+    let from = "127.0.0.9".parse().expect("an address");
+    let mut router = Client::connect_from(from, server.address()).expect("connected");
+    for _ in 0..2 {
+        for scheme in ["https", "http"] {
+            let line = format!("X-Forwarded-Proto: {scheme}\r\n");
+            assert_eq!(router.get_with("/scheme.php", &line).text(), scheme);
+        }
+    }
+}
+
 #[test]
 fn content_of_every_kind_reaches_the_script() {
     let fpm = match PhpFpm::start(
