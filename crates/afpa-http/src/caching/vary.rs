@@ -74,7 +74,8 @@ enum ListKind {
     Plain,
     /// That, and case (RFC 4647 section 2, RFC 9110 section 8.3.2).
     Names,
-    /// That, and order: weights alone decide (RFC 9110 section 12.5.3).
+    /// That, and order: weights alone decide (RFC 9110 section 12.5.3). Of a coding that is named twice a server may take either
+    /// weight, so that the order of such a list counts.
     Set,
 }
 
@@ -139,6 +140,9 @@ fn sort(out: &mut Vec<u8>, begin: usize) {
         count += 1;
     }
     let members = members.get_mut(..count).unwrap_or_default();
+    if names_twice(out, members) {
+        return;
+    }
     members.sort_unstable_by(|a, b| out.get(a.0..a.1).cmp(&out.get(b.0..b.1)));
     for &mut (from, to) in members {
         out.push(b',');
@@ -146,6 +150,25 @@ fn sort(out: &mut Vec<u8>, begin: usize) {
     }
     out.copy_within(end + 1.., begin);
     out.truncate(end);
+}
+
+/// Whether two members name one coding.
+fn names_twice(text: &[u8], members: &[(usize, usize)]) -> bool {
+    let name = |at: usize| {
+        let (from, to) = members.get(at).copied().unwrap_or_default();
+        coding_of(text.get(from..to).unwrap_or_default())
+    };
+    (1..members.len()).any(|at| (0..at).any(|before| name(before) == name(at)))
+}
+
+/// The coding that a member of Accept-Encoding names, in lower case; of two names that are the same (RFC 9110 section 8.4.1) the newer.
+fn coding_of(member: &[u8]) -> &[u8] {
+    let name = member.split(|&byte| byte == b';').next().map(syntax::trim).unwrap_or_default();
+    match name {
+        b"x-gzip" => b"gzip",
+        b"x-compress" => b"compress",
+        name => name,
+    }
 }
 
 #[cfg(test)]

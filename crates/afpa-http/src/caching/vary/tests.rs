@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -91,6 +93,11 @@ fn of_known_lists_only_that_is_left_out_which_means_nothing() {
         ("Accept-Encoding", "gzip, br", "BR,gzip", true),
         ("Accept-Encoding", "gzip;q=1, br;q=0.5", "br;q=0.5, gzip;q=1", true),
         ("Accept-Encoding", "gzip;q=1, br;q=0.5", "br;q=1, gzip;q=0.5", false),
+        ("Accept-Encoding", "gzip;q=0, gzip", "gzip, gzip;q=0", false),
+        ("Accept-Encoding", "br, gzip;q=0, gzip", "gzip;q=0, gzip, br", false),
+        ("Accept-Encoding", "x-gzip, gzip ;q=0", "gzip ;q=0, x-gzip", false),
+        ("Accept-Encoding", "gzip-a, gzip", "gzip, gzip-a", true),
+        ("Accept-Encoding", "*;q=0, gzip", "gzip, *;q=0", true),
         ("Accept-Encoding", "gz ip", "gzip", false),
         ("Accept-Encoding", "br, gzip", "gzip", false),
     ] {
@@ -140,10 +147,16 @@ fn seen(name: &str, lines: &[(String, String)]) -> Vec<(String, String)> {
     if name != "Accept" {
         members.iter_mut().for_each(|member| member.make_ascii_lowercase());
     }
-    if name == "Accept-Encoding" {
+    let codings = members.iter().map(|member| coding(member)).collect::<BTreeSet<_>>().len();
+    if name == "Accept-Encoding" && codings == members.len() {
         members.sort_unstable();
     }
     vec![(name.to_owned(), members.join(","))]
+}
+
+/// The coding that a member names.
+fn coding(member: &str) -> &str {
+    member.split(';').next().unwrap_or_default().trim_matches([' ', '\t'])
 }
 
 fn lines() -> impl Strategy<Value = Vec<(String, String)>> {
