@@ -7,6 +7,7 @@ use afpa_framework::{GATHERED, Now, Outbox, Part};
 use afpa_h3::{FieldCode as _, Qpack};
 use afpa_http::caching::cache_status::{self, Outcome};
 use afpa_http::caching::condition::{is_known_to_client, may_send_part};
+use afpa_http::caching::fields;
 use afpa_http::edits::Edits;
 use afpa_http::multipart::{Boundary, Multipart};
 use afpa_http::{Connection, Known, KnownSet, Method, Ranges, Request, Version, range};
@@ -145,8 +146,7 @@ impl Answering<'_> {
                 let of = draft.content_type().unwrap_or("application/octet-stream");
                 let parts = Multipart::new((to.boundary)(), of, len, &ranges);
                 let sent = parts.content_length();
-                let head = status_line_of(draft.head(), "206 Partial Content");
-                let mut head = without(&head, b"content-type");
+                let mut head = without(&head_of_parts(draft.head()), b"content-type");
                 let line = format!("Content-Type: {}\r\n", parts.content_type());
                 head.extend_from_slice(line.as_bytes());
                 self.put_head((&head, 206), response, to, Some(sent), out);
@@ -320,17 +320,21 @@ fn has(head: &[u8], name: &[u8]) -> bool {
 
 /// The head of a 206 with one part.
 fn head_of_part(response: &Response, range: &std::ops::Range<u64>, complete: u64) -> Vec<u8> {
-    let mut head = status_line_of(response.draft.head(), "206 Partial Content");
+    let mut head = head_of_parts(response.draft.head());
     let content_range = range::content_range(range, complete);
     head.extend_from_slice(format!("Content-Range: {content_range}\r\n").as_bytes());
     head
 }
 
-/// The head with another status.
-fn status_line_of(head: &[u8], status: &str) -> Vec<u8> {
-    let rest = head.iter().position(|&byte| byte == b'\n').map_or(head.len(), |end| end + 1);
-    let mut new = format!("HTTP/1.1 {status}\r\n").into_bytes();
-    new.extend_from_slice(head.get(rest..).unwrap_or_default());
+/// The head of a 206, without the fields that say which parts it has. A digest of the whole content is that of no part.
+fn head_of_parts(head: &[u8]) -> Vec<u8> {
+    let mut new = b"HTTP/1.1 206 Partial Content\r\n".to_vec();
+    for line in head.split_inclusive(|&byte| byte == b'\n').skip(1) {
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        if !fields::is_of_message(name) {
+            new.extend_from_slice(line);
+        }
+    }
     new
 }
 

@@ -360,6 +360,32 @@ fn what_a_server_says_about_a_range_is_not_said_about_the_whole() {
     assert_eq!(origin.count("/"), 4);
 }
 
+/// RFC 9530 section 2: a digest of the content of one message is wrong in a message with other content.
+#[test]
+fn a_digest_of_one_message_is_in_no_message_with_other_content() {
+    let origin = Origin::start(|asked: &Asked| {
+        let own = asked.field("Range").unwrap_or_else(|| "all".to_owned());
+        let digests = format!("Content-Digest: {own}\r\nContent-MD5: {own}\r\nRepr-Digest: all\r\n");
+        honest(asked, &format!("{TAGGED}{digests}"), TEN)
+    });
+    let proxy = origin.proxy("");
+    let digests = |answer: &Response| {
+        ["Content-Digest", "Content-MD5", "Repr-Digest"].map(|name| answer.field(name).is_some())
+    };
+    assert_eq!(get(&proxy, "/parts", "0-4").field("Content-Digest"), Some("bytes=0-4"));
+    assert_eq!(get(&proxy, "/parts", "5-9").field("Content-Digest"), Some("bytes=5-9"));
+    for answer in [get(&proxy, "/parts", "2-6"), proxy.get("/parts")] {
+        assert_eq!(digests(&answer), [false, false, true], "{answer:?}");
+    }
+    assert_eq!(proxy.get("/whole").field("Content-Digest"), Some("all"));
+    for range in ["2-6", "0-1,8-9"] {
+        let answer = get(&proxy, "/whole", range);
+        assert_eq!((answer.status, digests(&answer)), (206, [false, false, true]), "{answer:?}");
+    }
+    assert_eq!(proxy.get("/whole").field("Content-Digest"), Some("all"));
+    assert_eq!((origin.count("/parts"), origin.count("/whole")), (2, 1));
+}
+
 #[test]
 fn parts_that_vary_are_kept_apart() {
     let origin = Origin::start(|asked: &Asked| {

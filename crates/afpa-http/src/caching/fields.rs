@@ -38,7 +38,15 @@ pub fn is_named_by(line: &[u8], name: &[u8]) -> bool {
 /// they were received.
 pub fn is_updated(name: &[u8]) -> bool {
     const KEPT: [&str; 4] = ["content-encoding", "content-length", "content-range", "content-type"];
-    !KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept.as_bytes()))
+    let is_kept = KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept.as_bytes()));
+    !is_kept && !is_of_message(name)
+}
+
+/// Whether a field is a digest of the content of this one message (RFC 9530 section 2, RFC 2616 section 14.15): an answer with
+/// another part of the representation, or with none, has other content.
+pub fn is_of_message(name: &[u8]) -> bool {
+    const OF_MESSAGE: [&str; 2] = ["content-digest", "content-md5"];
+    OF_MESSAGE.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
 }
 
 /// Whether a field is about the bytes of the content in its coding, so that a 304 of a server that has not coded them says

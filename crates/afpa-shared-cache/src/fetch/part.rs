@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use afpa_cache::{Moment, Object, Payload, Pinned};
 use afpa_framework::Now;
-use afpa_http::caching::ResponseFacts;
 use afpa_http::caching::condition::StoredValidators;
 use afpa_http::caching::parts::{ContentRange, Most, NotAdded, Parts, are_of_one, are_strong};
 use afpa_http::caching::store::NotStored;
+use afpa_http::caching::{ResponseFacts, fields};
 use afpa_proxy::response;
 
 use crate::fetch::question::Question;
@@ -43,7 +43,8 @@ impl Question<'_> {
         if part.length() > self.cache.policy.largest as u64 {
             return Err(NotStored::TooLong);
         }
-        let lines = response.end_to_end().filter(|(name, _)| !is(name, "content-range"));
+        let is_of_part = |name: &[u8]| is(name, "content-range") || fields::is_of_message(name);
+        let lines = response.end_to_end().filter(move |(name, _)| !is_of_part(name));
         let about = self.circumstances(now);
         let draft = match ranged {
             Ranged::Plain => Draft::new(b"HTTP/1.1 200 OK", 200, lines, about),
