@@ -122,6 +122,24 @@ fn a_stale_answer_is_validated_and_updated() {
     assert_eq!((third.text(), origin.count("/")), ("content", 2));
 }
 
+/// RFC 9111 section 4.3.4: else bytes of one version would have the name of another.
+#[test]
+fn a_304_with_a_strong_tag_confirms_no_answer_without_one() {
+    const DATE: &str = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+    for (tag, content, count) in [("\"b\"", "new", 3), ("W/\"b\"", "old", 2)] {
+        let origin = Origin::start(move |asked: &Asked| match asked.field("If-Modified-Since") {
+            Some(_) => Reply::Bytes(format!("HTTP/1.1 304 X\r\nETag: {tag}\r\n\r\n").into()),
+            None => {
+                let content = if asked.number == 1 { "old" } else { "new" };
+                ok(&format!("Cache-Control: no-cache\r\n{DATE}"), content)
+            }
+        });
+        let proxy = origin.proxy("");
+        assert_eq!(proxy.get("/").text(), "old");
+        assert_eq!((proxy.get("/").text(), origin.count("/")), (content, count), "{tag}");
+    }
+}
+
 /// RFC 9110 section 6.6.1: a response without Date has the time at which it was received.
 #[test]
 fn an_answer_that_a_304_without_date_confirms_is_as_old_as_that() {

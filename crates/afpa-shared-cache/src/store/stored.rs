@@ -456,7 +456,9 @@ impl Draft {
         let bare = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_vec();
         match (etag, self.etag()) {
             (Some(new), Some(own)) => bare(new) == bare(own),
-            _ => true,
+            // A strong tag names a response, and not this one, which has none.
+            (Some(new), None) => new.starts_with(b"W/"),
+            (None, _) => true,
         }
     }
 }
