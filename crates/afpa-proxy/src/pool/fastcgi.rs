@@ -8,18 +8,14 @@
 //! So a unix socket that is not kept ends as soon as the record has come that ends the request, and not when the client has its
 //! answer: that wakes the process together with the read, which makes room in its socket, and other clients get it sooner.
 //! Over TCP the end would come first from here, and leave a port that rests (docs/rules/upstream.md, U2): there it follows at once
-//! when the process has ended its direction ([`end_with_server`]).
+//! when the process has ended its direction ([`ending`](super::ending)).
 
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::cell::RefCell;
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use afpa_fastcgi::{Fault, RequestWriter, ResponseReader};
-use tokio::time::timeout;
 
 use super::socket::ServerSocket;
 
@@ -84,40 +80,11 @@ const MOST_UNSENT: usize = 64 * 1024;
 /// Receptions in one go of which nothing comes for the response: other connections of the core wait meanwhile.
 const MOST_VAIN: u32 = 8;
 
-/// Closes a connection that carries no more requests as soon as its server has ended it: a process of PHP then waits for that,
-/// and takes no other request. A script may work on behind the content that it has announced, and is not broken off.
-/// The connection is one of `ending` until then, or until `patience` is over.
-pub(super) fn end_with_server(
-    mut stream: Box<FastCgiStream>,
-    ending: Rc<Cell<usize>>,
-    patience: Duration,
-) {
-    ending.set(ending.get() + 1);
-    let one = Ending(ending);
-    tokio::task::spawn_local(async move {
-        let end = poll_fn(|cx| stream.poll_end(cx));
-        if timeout(patience, end).await != Ok(BySide::Server) {
-            stream.reset_at_end();
-        }
-        drop(stream);
-        drop(one);
-    });
-}
-
 /// The side that ends a connection first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BySide {
+pub(super) enum BySide {
     Server,
     Here,
-}
-
-/// A connection whose end by the server is awaited, counted until this value is dropped.
-struct Ending(Rc<Cell<usize>>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.set(self.0.get().saturating_sub(1));
-    }
 }
 
 impl FastCgiStream {
@@ -177,7 +144,7 @@ impl FastCgiStream {
 
     /// Reads on behind the answer, until the server has ended the connection, or waits for another request that will not come.
     /// Messages of the program are logged; nobody waits for other bytes.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<BySide> {
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<BySide> {
         for _ in 0..MOST_VAIN {
             // Without the connection's end such a process of PHP would take no other request.
             if self.terms.keeps && self.reader.as_ref().is_some_and(ResponseReader::has_ended) {

@@ -10,6 +10,7 @@ mod buffers;
 mod carrier;
 mod connect;
 mod content;
+mod ending;
 pub(crate) mod fastcgi;
 pub(crate) mod http2;
 mod idle;
@@ -34,6 +35,7 @@ pub(crate) use connect::lack;
 pub use connect::{Connector, To};
 use content::GatheredContent;
 pub use content::{MOST_GATHERED, Share};
+use ending::Endings;
 pub use fastcgi::{FastCgiStream, FastCgiTerms};
 use http2::Http2Servers;
 pub use http2::Http2Stream;
@@ -49,8 +51,8 @@ pub struct Pool {
     /// By [`Lease::id`](crate::select::Lease::id).
     idle: RefCell<HashMap<u64, IdleList, RandomState>>,
     closing: RefCell<VecDeque<Closing>>,
-    /// How many connections of FastCGI are awaited whose server will end them.
-    ending: Rc<Cell<usize>>,
+    /// Connections of FastCGI whose server will end them.
+    ending: Rc<Endings>,
     /// Connections of HTTP/2, whether or not they are in use.
     pub(crate) http2: Http2Servers,
     /// Makes connections for this core.
@@ -155,8 +157,8 @@ impl Pool {
         // No process of PHP may wait for the next look at the list.
         if let ServerStream::FastCgi(stream) = stream {
             let patience = Duration::from_millis(CLOSING_MS);
-            return match self.ending.get() < MOST_CLOSING {
-                true => fastcgi::end_with_server(stream, Rc::clone(&self.ending), patience),
+            return match self.ending.len() < MOST_CLOSING {
+                true => self.ending.end_with_server(stream, patience),
                 false => stream.reset_at_end(),
             };
         }
@@ -196,6 +198,12 @@ impl Pool {
                 count += 1;
             }
         }
+        // A script that works on behind its content goes on, unless there is nothing else.
+        let most = if count == 0 { self.ending.len().div_ceil(2) } else { 0 };
+        for stream in self.ending.give_up(most) {
+            stream.reset_at_end();
+            count += 1;
+        }
         count > 0
     }
 
@@ -229,6 +237,7 @@ impl Pool {
             list.take_all().for_each(|stream| self.close(stream));
         }
         self.closing.borrow_mut().clear();
+        self.ending.give_up(usize::MAX).for_each(drop);
         self.http2.clear();
     }
 
@@ -243,7 +252,7 @@ impl Pool {
     /// How many connections are idle, and how many wait for their server to close them.
     pub fn waiting(&self) -> (usize, usize) {
         let idle = self.idle.borrow().values().map(IdleList::len).sum();
-        (idle, self.closing.borrow().len() + self.ending.get())
+        (idle, self.closing.borrow().len() + self.ending.len())
     }
 
     /// How many connections carry a request.

@@ -366,7 +366,7 @@ async fn work_on(keeps: bool) {
         got.extend_from_slice(&room[..n]);
     }
     let hour = Duration::from_secs(3600);
-    fastcgi::end_with_server(stream, Rc::clone(&pool.ending), hour);
+    pool.ending.end_with_server(stream, hour);
     let is_connected = |far: &mut std::net::TcpStream| {
         far.set_nonblocking(true).expect("a setting");
         let mut request = [0; 4096];
@@ -421,6 +421,37 @@ async fn what_nobody_uses_gives_way_when_descriptors_are_short() {
     assert_eq!(pool.waiting(), (2, 0), "they were in use a moment ago");
     pool.tick(1_000);
     assert_eq!(pool.waiting(), (0, 0));
+}
+
+/// A script may work on behind its content, so they are the last.
+#[tokio::test]
+async fn connections_of_php_that_end_give_way_where_nothing_else_can() {
+    tokio::task::LocalSet::new().run_until(give_way_at_last()).await;
+}
+
+async fn give_way_at_last() {
+    let (pool, app) = (Pool::default(), Wants::default());
+    let mut ends = Vec::new();
+    for _ in 0..3 {
+        let (near, far) = tcp_pair(&pool, &app).await;
+        let ServerStream::Plain(socket) = near else { unreachable!("it is plain") };
+        let stream = FastCgiStream::new(socket, "php", FastCgiTerms::default());
+        pool.leave_to_server(ServerStream::FastCgi(Box::new(stream)), 0);
+        ends.push(far);
+    }
+    let (other, _far) = pair();
+    pool.leave_to_server(other, 0);
+    look().await;
+    assert_eq!(pool.waiting(), (0, 4));
+    assert!(pool.relieve());
+    assert_eq!(pool.waiting(), (0, 3), "there was another one");
+    assert!(pool.relieve());
+    assert_eq!(pool.waiting(), (0, 1));
+    assert!(ends.iter_mut().take(2).all(is_reset), "the longest awaited go first");
+    pool.clear();
+    assert_eq!(pool.waiting(), (0, 0));
+    assert_eq!(ends[2].read(&mut [0]).expect("the end"), 0);
+    assert!(!pool.relieve());
 }
 
 #[tokio::test]
