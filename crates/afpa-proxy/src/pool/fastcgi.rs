@@ -214,6 +214,8 @@ impl FastCgiStream {
         if self.unsent.len() > MOST_UNSENT {
             return Poll::Pending;
         }
+        // The records are a copy: the rest waits where its owner has counted it.
+        let bytes = bytes.get(..MOST_UNSENT).unwrap_or(bytes);
         let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         self.writer.write(bytes, &self.terms.params, &mut self.unsent).map_err(wrong)?;
         if self.writer.takes_expectation() {

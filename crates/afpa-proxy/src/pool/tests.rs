@@ -1,7 +1,7 @@
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream as Peer;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use afpa_ring::{PreparedRing, Ring};
@@ -395,6 +395,22 @@ async fn work_on(keeps: bool) {
         look().await;
     }
     assert_eq!(is_reset(&mut far), keeps, "a connection that ends first here leaves no port");
+}
+
+/// Its content is held, and counted, where it was gathered.
+#[tokio::test]
+async fn a_connection_of_php_that_takes_nothing_holds_little_of_a_long_request() {
+    let (near, _far) = pair();
+    let ServerStream::Plain(socket) = near else { unreachable!("it is plain") };
+    let mut stream = FastCgiStream::new(socket, "php", FastCgiTerms::default());
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n";
+    let content = vec![b'x'; 8 << 20];
+    let request = [&head[..], &content[..]].concat();
+    let (mut cx, mut taken) = (Context::from_waker(Waker::noop()), 0);
+    while let Poll::Ready(n) = stream.poll_write(&mut cx, &request[taken..]) {
+        taken += n.expect("the server is there");
+    }
+    assert!(taken < 1 << 20, "{taken} B");
 }
 
 #[tokio::test]
