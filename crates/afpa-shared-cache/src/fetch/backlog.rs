@@ -14,6 +14,8 @@ use crate::store::stored::StoredResponse;
 pub(crate) struct Backlog {
     responses: Arc<Responses>,
     bytes: Vec<u8>,
+    /// The room of that memory, which counts.
+    counted: usize,
     sent: usize,
 }
 
@@ -39,7 +41,7 @@ pub(crate) enum Rest {
 
 impl Backlog {
     pub(crate) fn new(responses: Arc<Responses>) -> Self {
-        Self { responses, bytes: Vec::new(), sent: 0 }
+        Self { responses, bytes: Vec::new(), counted: 0, sent: 0 }
     }
 
     /// The bytes that wait.
@@ -49,11 +51,17 @@ impl Backlog {
 
     /// Adds to it. `false`: there is no more memory for that.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
-        let may = self.responses.buffer(bytes.len());
-        if may {
-            self.bytes.extend_from_slice(bytes);
+        let needed = self.bytes.len().saturating_add(bytes.len());
+        if needed > self.counted {
+            // Twice the room, so that it is not moved with each piece; if there is no such room, what is needed.
+            let rooms = [needed.max(self.counted.saturating_mul(2)), needed];
+            let has_room = |room: &usize| self.responses.buffer(room.saturating_sub(self.counted));
+            let Some(room) = rooms.into_iter().find(has_room) else { return false };
+            self.counted = room;
+            self.bytes.reserve_exact(room.saturating_sub(self.bytes.len()));
         }
-        may
+        self.bytes.extend_from_slice(bytes);
+        true
     }
 
     /// So much was sent.
@@ -65,8 +73,8 @@ impl Backlog {
     }
 
     fn clear(&mut self) {
-        self.responses.unbuffer(self.bytes.len());
-        (self.bytes, self.sent) = (Vec::new(), 0);
+        self.responses.unbuffer(self.counted);
+        (self.bytes, self.counted, self.sent) = (Vec::new(), 0, 0);
     }
 }
 
@@ -133,5 +141,29 @@ impl Rest {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use afpa_cache::{Arena, CacheSettings};
+
+    use super::*;
+
+    /// Memory that grows piece by piece has more room than bytes.
+    #[test]
+    fn a_backlog_counts_the_room_that_it_holds() {
+        let arena = Arena::new(1 << 20).expect("an arena");
+        let responses = Responses::new(CacheSettings::default(), arena);
+        let mut backlog = Backlog::new(Arc::clone(&responses));
+        let mut pushed = 0;
+        while backlog.push(&[b'x'; 10_000]) {
+            pushed += 10_000;
+            assert!(backlog.bytes.capacity() <= responses.buffered(), "behind {pushed} B");
+        }
+        assert_eq!(backlog.left().len(), pushed);
+        backlog.advance(pushed);
+        assert_eq!(responses.buffered(), 0);
+        assert!(pushed > 500_000, "there is room for {pushed} B");
     }
 }
