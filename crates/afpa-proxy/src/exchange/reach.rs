@@ -104,6 +104,7 @@ impl<C: ClientStream + ?Sized> Exchange<'_, C> {
         let (core, group) = (Rc::clone(self.core), Arc::clone(&self.job.group));
         let servers = &core.pool.http2;
         let until = self.connect_deadline();
+        let mut may_relieve = true;
         loop {
             let now = self.client.cached_now().steady_ms();
             let silence = (now, self.most_idle().min(LONG_MS));
@@ -150,6 +151,14 @@ impl<C: ClientStream + ?Sized> Exchange<'_, C> {
                 Ok(Ok(Reached::Http1(carrier))) => {
                     connecting.chose_http1();
                     return Ok(Some((carrier.into(), false)));
+                }
+                // Requests that wait for this connection look for one anew, too.
+                Ok(Err(error))
+                    if may_relieve
+                        && lack(&error) == Some(Lack::Descriptors)
+                        && core.pool.relieve() =>
+                {
+                    may_relieve = false;
                 }
                 Ok(Err(error)) => {
                     return Err(self.not_connected(lease, &connecting.failed(error)));

@@ -198,6 +198,7 @@ impl Pool {
                 count += 1;
             }
         }
+        count += self.http2.relieve();
         // A script that works on behind its content goes on, unless there is nothing else.
         let most = if count == 0 { self.ending.len().div_ceil(2) } else { 0 };
         for stream in self.ending.give_up(most) {

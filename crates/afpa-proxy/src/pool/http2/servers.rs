@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use afpa_framework::steady_ms;
 use foldhash::fast::RandomState;
 
 use super::super::REST_MS;
@@ -77,6 +78,19 @@ impl OfServer {
         unused.sort_unstable_by_key(|(ms, _)| std::cmp::Reverse(*ms));
         unused.truncate(surplus.min(unused.len()).div_ceil(2));
         unused.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Ends the half of those that carry nothing that has done so for longer. Returns how many that are.
+    fn end_half(&self, now_ms: u64) -> usize {
+        let all = self.connections.iter().map(|kept| &kept.connection);
+        let there = all.filter(|connection| connection.state.borrow().below.is_some());
+        let mut unused: Vec<_> = there
+            .filter_map(|connection| Some((connection.rests_ms(now_ms)?, connection)))
+            .collect();
+        unused.sort_unstable_by_key(|(ms, _)| std::cmp::Reverse(*ms));
+        unused.truncate(unused.len().div_ceil(2));
+        unused.iter().for_each(|(_, connection)| connection.end());
+        unused.len()
     }
 }
 
@@ -166,6 +180,12 @@ impl Http2Servers {
             of_server.connections.retain(|kept| kept.connection.state.borrow().below.is_some());
             !of_server.connections.is_empty() || of_server.connecting + of_server.waiting > 0
         });
+    }
+
+    /// Ends connections that carry nothing, because there is no descriptor left. Returns how many.
+    pub(crate) fn relieve(&self) -> usize {
+        let now = steady_ms();
+        self.0.borrow().values().map(|of_server| of_server.end_half(now)).sum()
     }
 
     /// Ends every connection as soon as it carries nothing.

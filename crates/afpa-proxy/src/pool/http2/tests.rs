@@ -7,6 +7,7 @@ use tokio::task::LocalSet;
 use tokio::time::timeout;
 
 use super::*;
+use crate::pool::Pool;
 use crate::pool::http2::silence::PATIENCE_MS;
 use crate::pool::socket::ServerSocket;
 use crate::select::Wanted;
@@ -208,6 +209,30 @@ async fn connections_that_a_rush_needed_are_given_up_slowly() {
             left.push(all.iter().filter(|(connection, _)| connection.is_good()).count());
         }
         assert_eq!(left, [6, 4, 3, 2, 2, 2], "half of those beyond two, when they have rested");
+    };
+    LocalSet::new().run_until(test).await;
+}
+
+#[tokio::test]
+async fn connections_that_carry_nothing_give_way_when_descriptors_are_short() {
+    let test = async {
+        let (pool, wanted) = (Pool::default(), Wanted::default());
+        let mut all = Vec::new();
+        for is_used in [false, false, true] {
+            let (connection, far) = connected().await;
+            let connecting = pool.http2.may_connect((7, &wanted), 1).expect("one more");
+            let stream = connecting.made(&connection, Idle { ms: 60_000, most: 4 });
+            all.push((connection, far, stream.filter(|_| is_used)));
+        }
+        let there = || {
+            let there = |connection: &Http2Connection| connection.state.borrow().below.is_some();
+            all.iter().map(|(connection, ..)| there(connection)).collect::<Vec<_>>()
+        };
+        assert!(pool.relieve());
+        assert_eq!(there().into_iter().filter(|is_there| *is_there).count(), 2);
+        assert!(pool.relieve());
+        assert_eq!(there(), [false, false, true], "a request has the last one");
+        assert!(!pool.relieve());
     };
     LocalSet::new().run_until(test).await;
 }
