@@ -1,8 +1,9 @@
 //! The demands of RFC 9111, seen from outside.
 
+use std::fs;
 use std::time::Duration;
 
-use afpa_testkit::{eventually, eventually_within};
+use afpa_testkit::{Server, eventually, eventually_within};
 use rustix::process::Signal;
 
 use crate::lab::stats;
@@ -301,6 +302,33 @@ fn what_is_kept_outlives_a_reload() {
     eventually_within(SOON, "it is reloaded", || proxy.log().contains("reloaded"));
     assert_eq!(proxy.get("/").text(), "answer 1");
     assert_eq!(origin.count("/"), 1);
+}
+
+/// Servers may answer otherwise, when they are asked otherwise.
+#[test]
+fn a_reload_by_which_servers_get_another_host_leaves_no_answer_to_the_one_before() {
+    let origin = Origin::start(|asked: &Asked| {
+        ok("Cache-Control: max-age=600\r\n", &asked.field("Host").unwrap_or_default())
+    });
+    let to = origin.to();
+    let proxy = Server::start("/", |launch| {
+        launch
+            .written(|listen| {
+                format!(
+                    "[shared_cache]\nlimit = \"64MiB\"\n\n[[server_group]]\nname = \"app\"\nservers = [\"{to}\"]\n\
+                     [server_group.request]\nhost = \"first.test\"\n\n[[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n"
+                )
+            })
+            .admin();
+    });
+    (0..2).for_each(|_| assert_eq!(proxy.get("/").text(), "first.test"));
+    assert_eq!(origin.count("/"), 1, "it is kept");
+    let file = proxy.configuration();
+    let text = fs::read_to_string(&file).expect("the configuration");
+    fs::write(&file, text.replace("first.test", "second.test")).expect("written");
+    proxy.signal(Signal::HUP);
+    eventually_within(SOON, "it is reloaded", || proxy.log().contains("reloaded"));
+    assert_eq!(proxy.get("/").text(), "second.test");
 }
 
 #[test]

@@ -342,8 +342,7 @@ fn caches(
         let index = set.site.0 as usize;
         let (site, name) = (config.sites.get(index)?, names.get(index)?);
         let rules = codings.rules.as_deref().filter(|_| *compresses);
-        let http3 = config.http3.enabled && !site.tls.is_empty();
-        set_cache((site, http3), set, (name, rules), responses)
+        set_cache((config, site), set, (name, rules), responses)
     });
     caches.collect()
 }
@@ -361,7 +360,7 @@ fn peers(listener: Option<ListenerId>, caches: &[Option<SiteCache>]) -> PeerPlac
 /// Each request set keeps its own answers: its conditions are no part of a key, and after a rewrite two paths may be one
 /// for different servers.
 fn set_cache(
-    (site, http3): (&SiteSettings, bool),
+    (config, site): (&Config, &SiteSettings),
     set: &RequestSet,
     (name, codings): (&str, Option<&CodingRules>),
     responses: &Arc<Responses>,
@@ -382,6 +381,7 @@ fn set_cache(
     let mut rules = format!("\n{:?}\n{policy:?}", site.to);
     if let Action::Cached { scripts: Some(scripts), .. } = &set.behaviour.action {
         rules.push_str(&format!("\n{:?} {:?} {:?}", site.php, scripts.root, site.fallback));
+        rules.push_str(&format!("\n{:?} {:?}", scripts.mount, scripts.params));
     }
     if let Some(path) = site.paths.get(set.path) {
         let UrlPath { prefix, recursion, exact, behaviour, .. } = path;
@@ -400,6 +400,10 @@ fn set_cache(
     for rule in fields.rules.iter().filter(|rule| !rule.request.is_empty()) {
         rules.push_str(&format!("\n{:?} {:?}", rule.prefix, rule.request));
     }
+    let asked = asked_groups(&set.behaviour.action);
+    for group in asked.filter_map(|id| config.groups.get(id.0 as usize)) {
+        rules.push_str(&format!("\n{:?}", group.exchange.request));
+    }
     // Answers are kept without it.
     if let Some(id) = &fields.id {
         rules.push_str(&format!("\nid {}", id.field));
@@ -416,6 +420,7 @@ fn set_cache(
         rules.push_str(&format!("\n{codings:?}"));
     }
     // It decides about the form of what is kept alone.
+    let http3 = config.http3.enabled && !site.tls.is_empty();
     let policy = Arc::new(CachePolicy { http3, ..policy });
     let scope = responses.scope(&format!("{name}{rules}"), &policy);
     // An address is each machine's own: a site that has no other name has none for the others.
