@@ -184,7 +184,8 @@ fn judge<'v>(
         // One request has it validated; the others just use it.
         Reuse::WhileRevalidating => {
             let is_get = wanted.request.method == Method::Get;
-            if is_get && response.claim_validation(wanted.now, VALIDATION) {
+            let asks = is_get && !survey.control(policy).only_if_cached;
+            if asks && response.claim_validation(wanted.now, VALIDATION) {
                 return There::Stale(Arc::clone(object), Forward::Stale, true);
             }
             responses.counts.stale.fetch_add(1, Ordering::Relaxed);

@@ -262,6 +262,22 @@ fn a_stale_answer_is_used_while_it_is_validated_and_when_the_server_fails() {
     assert!(origin.count("/error") >= 3);
 }
 
+/// RFC 9111 section 5.2.1.7. It leaves the validation to a request for which a server may be asked.
+#[test]
+fn a_request_for_a_stored_answer_alone_gets_one_that_may_be_used_while_it_is_validated() {
+    let origin = counting("Cache-Control: max-age=0, stale-while-revalidate=60\r\n");
+    let proxy = origin.proxy("obey_clients = true");
+    let mut client = proxy.connect();
+    assert_eq!(client.get("/").text(), "answer 1");
+    for _ in 0..3 {
+        let stored = client.get_with("/", "Cache-Control: only-if-cached\r\n");
+        assert_eq!((stored.status, stored.text()), (200, "answer 1"));
+    }
+    assert_eq!(origin.count("/"), 1);
+    assert_eq!(client.get("/").text(), "answer 1");
+    eventually_within(SOON, "it is validated", || origin.count("/") == 2);
+}
+
 #[test]
 fn the_operator_decides_about_keys_times_and_bypasses() {
     let origin = counting("Set-Cookie: a=b\r\n");
