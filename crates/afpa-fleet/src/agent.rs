@@ -23,6 +23,9 @@ use crate::state::{FleetLook, OrderLook, Shared, unix};
 /// How long the end waits for the thread, which says good-bye.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Bits of a number of an order that are not used: what remains is a whole number in every reader of JSON.
+const UNUSED: u32 = 16;
+
 /// The part of this machine in its fleet. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Fleet {
@@ -49,7 +52,8 @@ impl Fleet {
         machine: Arc<dyn Machine>,
     ) -> io::Result<Self> {
         let instance = format!("{:016x}", rand::random::<u64>());
-        let orders = Orders::new(instance.clone(), folder.queue()?);
+        let number = rand::random::<u64>() >> UNUSED;
+        let orders = Orders::new(instance.clone(), folder.queue()?).numbered_behind(number);
         let beat = Heartbeat {
             instance,
             name: settings.name.clone().unwrap_or_else(|| name.to_owned()),
@@ -64,6 +68,7 @@ impl Fleet {
         let peers = peers.map(|(address, secret)| Peers::new(address, secret));
         let word_before = kept.map(age).unwrap_or_default();
         let shared = Arc::new(Shared::new(orders, beat, word_before, desk, peers));
+        shared.lock().configuring.number_behind(number);
         shared.tick_peers();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let agent = Agent {

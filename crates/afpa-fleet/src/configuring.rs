@@ -70,6 +70,11 @@ pub(crate) struct Configuring {
 }
 
 impl Configuring {
+    /// Its orders get the numbers behind this one, as those to purge do.
+    pub(crate) fn number_behind(&mut self, number: u64) {
+        self.number = number;
+    }
+
     pub(crate) fn ask(&mut self, asked: Asked) -> u64 {
         self.number += 1;
         let outcome = if self.waiting.len() < MOST_WAITING {

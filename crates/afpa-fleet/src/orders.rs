@@ -126,6 +126,14 @@ impl Orders {
         orders
     }
 
+    /// Its orders get the numbers behind this one. A command that asks for the fate of an order may reach the next process of the
+    /// machine: where each process begins at a random number, that one has no order of this number.
+    #[must_use]
+    pub fn numbered_behind(mut self, number: u64) -> Self {
+        self.number = number;
+        self
+    }
+
     /// Takes in what a process before has left at its end. Its orders were given before those of this one: one to deny that this
     /// process has another order for is not sent any more. Whether there was room for all of them.
     pub fn take_in(&mut self, left: Vec<Queued>) -> bool {

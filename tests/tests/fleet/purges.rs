@@ -2,6 +2,7 @@
 
 use afpa_testkit::{Server, eventually, eventually_within};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::bed::{
     Application, Nats, Relay, SOON, gather, live, look, machine, said, urls, version,
@@ -126,6 +127,29 @@ fn orders_that_wait_outlive_the_process() {
     relay.mend();
     eventually_within(SOON, "a gets the order of b's former process", || version(&a, "/b") == 2);
     eventually_within(SOON, "it waits no more", || look(&b)["waiting"] == 0);
+}
+
+#[test]
+fn the_number_of_an_order_of_the_process_before_is_that_of_none() {
+    let application = Application::start();
+    // Nobody is there, so orders wait.
+    let mut a = machine("a", "[\"nats://127.0.0.1:9\"]", &application, ("", ""));
+    let order = |a: &Server, path: &str| {
+        let sent = a.command(&["call", "fleet/purge", &format!("path={path}")]);
+        let answer: Value = serde_json::from_slice(&sent.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {sent:?}"));
+        answer["number"].as_u64().expect("a number")
+    };
+    let fate = |a: &Server, number: u64| {
+        said(a, &["call", "fleet/order", &format!("number={number}")])
+    };
+    let before = order(&a, "/before");
+    let (is_known, text) = fate(&a, before);
+    assert!(is_known && text.contains("queued"), "{text}");
+    a.kill_and_restart();
+    assert_ne!(order(&a, "/since"), before);
+    let (is_known, text) = fate(&a, before);
+    assert!(!is_known && text.contains("started again"), "{text}");
 }
 
 #[test]

@@ -58,9 +58,7 @@ impl Control for FleetOperations<'_> {
             }
             "fleet/outcome" => {
                 let number = number(arguments)?;
-                let outcome = self.fleet.outcome(number);
-                let absent = || Refusal::Absent(format!("there is no order {number}"));
-                json_of(&outcome.ok_or_else(absent)?)
+                json_of(&self.fleet.outcome(number).ok_or_else(|| absent(number))?)
             }
             _ => Err(Refusal::Failed),
         }
@@ -70,9 +68,7 @@ impl Control for FleetOperations<'_> {
 impl FleetOperations<'_> {
     fn order(&self, arguments: &Arguments<'_>) -> Result<Reply, Refusal> {
         let number = number(arguments)?;
-        let order = self.fleet.order(number);
-        let order = order.ok_or_else(|| Refusal::Absent(format!("there is no order {number}")))?;
-        json_of(&order)
+        json_of(&self.fleet.order(number).ok_or_else(|| absent(number))?)
     }
 
     fn push(&self) -> Result<Reply, Refusal> {
@@ -144,6 +140,13 @@ impl FleetOperations<'_> {
 fn number(arguments: &Arguments<'_>) -> Result<u64, Refusal> {
     let number = arguments.text("number").and_then(|number| number.parse().ok());
     number.ok_or_else(|| Refusal::Invalid("this needs number=NUMBER".to_owned()))
+}
+
+/// No order of this process has that number, or it was long ago.
+fn absent(number: u64) -> Refusal {
+    Refusal::Absent(format!(
+        "there is no order {number}: if afpa was started again since it was given, give it again"
+    ))
 }
 
 fn json_of(value: &impl serde::Serialize) -> Result<Reply, Refusal> {
