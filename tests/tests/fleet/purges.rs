@@ -140,9 +140,8 @@ fn the_number_of_an_order_of_the_process_before_is_that_of_none() {
             .unwrap_or_else(|error| panic!("{error}: {sent:?}"));
         answer["number"].as_u64().expect("a number")
     };
-    let fate = |a: &Server, number: u64| {
-        said(a, &["call", "fleet/order", &format!("number={number}")])
-    };
+    let fate =
+        |a: &Server, number: u64| said(a, &["call", "fleet/order", &format!("number={number}")]);
     let before = order(&a, "/before");
     let (is_known, text) = fate(&a, before);
     assert!(is_known && text.contains("queued"), "{text}");
