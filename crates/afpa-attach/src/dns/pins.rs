@@ -28,6 +28,8 @@ pub struct Pin {
     since: u64,
     /// How many were pinned before it: a key that was pinned again is another one.
     turn: u64,
+    /// When the last round came to it, or when it was pinned.
+    confirmed: u64,
 }
 
 /// All of them, with their tails, which many share.
@@ -42,8 +44,9 @@ pub struct Pins {
     /// Those of names that anybody may have thought of, in all and by the edition of their zone.
     guesses: usize,
     guesses_of: HashMap<u32, usize>,
-    /// In rounds these are confirmed: the time of the last one, and which.
-    round: VecDeque<(u64, Key, u64)>,
+    /// In rounds these are confirmed: the time of the last one, the turn, and which. A busy server is asked for no round, so those that
+    /// are not pinned any more go at once.
+    round: BTreeMap<(u64, u64), Key>,
     /// By their turns: the oldest first.
     by_age: BTreeMap<u64, Key>,
     pinned: u64,
@@ -104,7 +107,7 @@ impl Default for Pins {
             taken: Taken(vec![false; DNS_SETS * DNS_WAYS]),
             guesses: 0,
             guesses_of: HashMap::new(),
-            round: VecDeque::new(),
+            round: BTreeMap::new(),
             by_age: BTreeMap::new(),
             pinned: 0,
         }
@@ -173,10 +176,11 @@ impl Pins {
             self.tails.get_key_value(&stored).map_or(stored.clone(), |(tail, _)| tail.clone());
         let tail = if patch.is_some() { tail.clone() } else { stored.clone() };
         let new = is_new.then(|| (number, stored.clone()));
-        let pin = Pin { edition, tail, stored, number, place, guess, since: now, turn };
+        let (since, confirmed) = (now, now);
+        let pin = Pin { edition, tail, stored, number, place, guess, since, turn, confirmed };
         self.keys.insert(key.clone(), pin);
         self.by_age.insert(turn, key.clone());
-        self.round.push_back((now, key, turn));
+        self.round.insert((now, turn), key);
         let number = if patch.is_some() { number | DNS_PATCHED as u32 } else { number };
         Ok(Given { place, number, tail: new, patch })
     }
@@ -229,6 +233,7 @@ impl Pins {
     pub fn remove(&mut self, key: &Key, now: u64) -> Option<Pin> {
         let pin = self.keys.remove(key)?;
         self.by_age.remove(&pin.turn);
+        self.round.remove(&(pin.confirmed, pin.turn));
         self.taken.set(pin.place, false);
         if pin.guess {
             self.guesses -= 1;
@@ -255,17 +260,13 @@ impl Pins {
 
     /// The next one of the round. None: it is not time yet.
     pub fn next_of_round(&mut self, now: u64) -> Option<(Key, Pin)> {
-        while let Some((last, ..)) = self.round.front()
-            && now.saturating_sub(*last) >= ROUND
-            && let Some((_, key, turn)) = self.round.pop_front()
-        {
-            if let Some(pin) = self.keys.get(&key).filter(|pin| pin.turn == turn) {
-                let pin = pin.clone();
-                self.round.push_back((now, key.clone(), turn));
-                return Some((key, pin));
-            }
-        }
-        None
+        let ((last, turn), _) = self.round.first_key_value()?;
+        let due = Some((*last, *turn)).filter(|(last, _)| now.saturating_sub(*last) >= ROUND)?;
+        let key = self.round.remove(&due)?;
+        let pin = self.keys.get_mut(&key)?;
+        pin.confirmed = now;
+        self.round.insert((now, pin.turn), key.clone());
+        Some((key, pin.clone()))
     }
 
     /// Whether this very answer is pinned still.
@@ -359,6 +360,28 @@ pub(super) mod tests {
         }
         assert_eq!(pins.next_over(u64::MAX), None);
         assert!(pins.by_age.is_empty());
+    }
+
+    #[test]
+    fn a_round_has_what_is_pinned_and_nothing_else() {
+        let mut pins = Pins::default();
+        let add = |pins: &mut Pins, number, now| {
+            assert!(pins.add(hashed(key(number)), (&tail(1), false), 7, now).is_ok());
+        };
+        // A zone that changes all the time, on a server that is asked for no round.
+        for now in 0..10_000 {
+            add(&mut pins, 1, now);
+            assert!(pins.remove(&key(1), now).is_some());
+        }
+        assert!(pins.round.is_empty());
+        add(&mut pins, 2, 5);
+        add(&mut pins, 3, 5);
+        let mut next = |now| pins.next_of_round(now).map(|(key, _)| key);
+        assert_eq!((next(4 + ROUND), next(5 + ROUND)), (None, Some(key(2))));
+        assert_eq!((next(5 + ROUND), next(5 + ROUND)), (Some(key(3)), None));
+        assert_eq!((next(5 + 2 * ROUND), pins.round.len()), (Some(key(2)), 2));
+        assert!(pins.remove(&key(2), 0).is_some() && pins.remove(&key(3), 0).is_some());
+        assert!(pins.round.is_empty());
     }
 
     /// An answer with one address of IPv4 and something behind it.
