@@ -16,6 +16,12 @@ pub trait Machine: Send + Sync {
     /// With the reason, for the log. The order counts as carried out: it would fail again.
     fn carry_out(&self, order: &Order) -> Result<(), String>;
 
+    /// Carries out orders of the fleet that have come together, one after another. Returns how many failed, as
+    /// [`carry_out`](Self::carry_out) does.
+    fn carry_out_all(&self, orders: &[Order]) -> usize {
+        orders.iter().filter(|order| self.carry_out(order).is_err()).count()
+    }
+
     /// Drops all kept answers, because orders to purge may have been missed.
     fn flush(&self);
 

@@ -30,7 +30,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::folder::FleetFolder;
-use crate::follower::{Begun, Follower, Found, Log, Position};
+use crate::follower::{Begun, Due, Follower, Found, Log, Position};
 use crate::machine::{Machine, Readings};
 use crate::members::BEAT;
 use crate::message::{Envelope, Heartbeat, Order};
@@ -57,6 +57,10 @@ const RECONNECT: Duration = Duration::from_secs(2);
 
 /// Heartbeats that say that places have moved are gathered for so long.
 const GATHER: Duration = Duration::from_millis(5);
+
+/// Orders to deny that are carried out together. A machine that has just come gets all that there are, and each change of its rules
+/// costs it a look at all of them: one by one, tens of thousands would keep it busy for hours.
+const TOGETHER: usize = 4096;
 
 /// Looks at a log in a row that show more than has come before the consumer is made anew.
 pub(crate) const STUCK: u32 = 3;
@@ -173,11 +177,15 @@ impl Agent {
         let mut look = interval(BEAT);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut behind, mut ahead) = ((follower.next(), 0), 0);
+        let mut denials = Vec::new();
         loop {
             tokio::select! {
                 message = messages.next() => {
                     let message = message.ok_or("the consumer has ended")??;
-                    self.deliver(kind, &mut follower, &message)?;
+                    match kind {
+                        Log::Purges => self.deliver(&mut follower, &message)?,
+                        Log::Bans => self.gather(&mut follower, &mut denials, &message)?,
+                    }
                     *place = Some(follower.position());
                     if ahead == 0 {
                         self.arrive(kind, &follower, place);
@@ -235,37 +243,59 @@ impl Agent {
         self.shared.move_to(kind, follower.position());
     }
 
-    fn deliver(&self, kind: Log, follower: &mut Follower, message: &Message) -> Result<(), Fault> {
+    fn deliver(&self, follower: &mut Follower, message: &Message) -> Result<(), Fault> {
         let Some(due) = follower.deliver(message.info()?.stream_sequence) else { return Ok(()) };
         if due.is_after_gap {
             self.flush("orders to purge have expired before they came");
         }
-        match (Envelope::decode(&message.payload), kind) {
-            (Ok(Envelope { order, id, .. }), _) => {
-                self.carry_out(&order);
-                if kind == Log::Bans {
-                    let at = Position { sequence: due.sequence(), ..follower.position() };
-                    self.shared.lock().orders.shown(id, &order, at);
-                }
-            }
-            (Err(error), Log::Purges) => self.flush(&error.to_string()),
-            (Err(error), Log::Bans) => tracing::warn!(%error, "an order of the fleet is ignored"),
+        match Envelope::decode(&message.payload) {
+            Ok(Envelope { order, .. }) => self.carry_out(&[order]),
+            Err(error) => self.flush(&error.to_string()),
         }
         follower.done(due);
         Ok(())
     }
 
-    fn carry_out(&self, order: &Order) {
-        let outcome = self.machine.carry_out(order);
+    /// An order to deny has come. It is carried out with those that come at once behind it.
+    fn gather(
+        &self,
+        follower: &mut Follower,
+        denials: &mut Vec<(Due, Option<Envelope>)>,
+        message: &Message,
+    ) -> Result<(), Fault> {
+        let about = message.info()?;
+        if let Some(due) = follower.deliver(about.stream_sequence) {
+            let envelope = Envelope::decode(&message.payload).inspect_err(|error| {
+                tracing::warn!(%error, "an order of the fleet is ignored");
+            });
+            denials.push((due, envelope.ok()));
+        }
+        if about.pending > 0 && denials.len() < TOGETHER {
+            return Ok(());
+        }
+        let orders = denials.iter().filter_map(|(_, envelope)| envelope.as_ref());
+        let orders: Vec<Order> = orders.map(|envelope| envelope.order.clone()).collect();
+        self.carry_out(&orders);
+        for (due, envelope) in denials.drain(..) {
+            if let Some(Envelope { order, id, .. }) = envelope {
+                let at = Position { sequence: due.sequence(), ..follower.position() };
+                self.shared.lock().orders.shown(id, &order, at);
+            }
+            follower.done(due);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, orders: &[Order]) {
+        let failed = self.machine.carry_out_all(orders);
         let counts = &mut self.shared.lock().counts;
-        match order {
-            Order::Purge { .. } => counts.purges += 1,
-            Order::Deny { .. } => counts.bans += 1,
+        for order in orders {
+            match order {
+                Order::Purge { .. } => counts.purges += 1,
+                Order::Deny { .. } => counts.bans += 1,
+            }
         }
-        if let Err(why) = outcome {
-            counts.failed += 1;
-            tracing::debug!(why, ?order, "an order of the fleet changes nothing here");
-        }
+        counts.failed += failed as u64;
     }
 
     fn flush(&self, why: &str) {

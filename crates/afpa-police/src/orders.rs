@@ -101,6 +101,43 @@ impl Police {
         Ok(prefix)
     }
 
+    /// Denies prefixes, or takes such orders back, one after another and in one change: each change compiles all rules anew. Those that
+    /// are allowed, or too many, are left out. Returns how many these were.
+    ///
+    /// # Errors
+    /// When the kernel does not take it; then nothing has changed.
+    pub fn order_all(&self, orders: &[(Prefix, bool)]) -> Result<usize, OrderRefused> {
+        let mut lists = self.lists();
+        let allowed = Rules::of(lists.configured.allow.iter().copied(), []);
+        let before = lists.ordered.clone();
+        let mut left_out = 0;
+        for (prefix, is_denied) in orders {
+            let has_room = lists.ordered.len() < MOST_ORDERS || lists.ordered.contains(prefix);
+            match is_denied {
+                false => _ = lists.ordered.remove(prefix),
+                true if has_room && allowed.exactly(*prefix).is_none() => {
+                    lists.ordered.insert(*prefix);
+                }
+                true => left_out += 1,
+            }
+        }
+        if lists.ordered == before {
+            return Ok(left_out);
+        }
+        if let Err(error) = self.adopt(&lists) {
+            lists.ordered = before;
+            // It was as before for the kernel; so it is for user mode.
+            let _ = self.adopt(&lists);
+            return Err(error.into());
+        }
+        Ok(left_out)
+    }
+
+    /// Whether an order since the start denies exactly this prefix.
+    pub fn has_ordered(&self, prefix: Prefix) -> bool {
+        self.lists().ordered.contains(&prefix)
+    }
+
     /// Denies the prefix of an operator's order, or takes such an order back. Returns the effect, in words.
     ///
     /// # Errors

@@ -334,6 +334,33 @@ fn an_order_that_the_kernel_refuses_changes_nothing() {
     assert_eq!(police.connection(ip("192.0.2.1"), None, SECOND), Ok(()));
 }
 
+/// A machine of a fleet that has just come gets all of its orders.
+#[test]
+fn many_orders_are_one_change() {
+    let words = (0..words_of_table()).map(|_| AtomicU64::new(0)).collect();
+    let kernel = Arc::new(Stubborn { words, told: Mutex::default(), refuses: false.into() });
+    let police = Police::new(Some(Arc::clone(&kernel) as Arc<dyn PoliceKernel>), 0, 0);
+    let allow = vec![prefix("192.0.2.1")];
+    police.configure(&PoliceSettings { allow, ..Default::default() }).expect("told");
+    let many: Vec<_> = (0..1000)
+        .map(|number| (prefix(&format!("10.0.{}.{}", number / 250, number % 250)), true))
+        .collect();
+    let more = [(prefix("10.0.0.1"), false), (prefix("192.0.2.1"), true)];
+    let left_out = police.order_all(&[&many[..], &more].concat()).expect("told");
+    assert_eq!(left_out, 1, "it is allowed");
+    let told = || kernel.told.lock().unwrap().iter().map(|told| told.0).collect::<Vec<_>>();
+    assert_eq!(told(), [1, 1000]);
+    let comes = |client: &str| police.connection(ip(client), None, SECOND);
+    assert_eq!(comes("10.0.3.249"), Err(Refusal::Denied));
+    assert_eq!((comes("10.0.0.1"), comes("192.0.2.1")), (Ok(()), Ok(())));
+    assert!(police.has_ordered(prefix("10.0.3.249")) && !police.has_ordered(prefix("10.0.0.1")));
+    assert_eq!(police.order_all(&many[2..]).expect("they are there"), 0);
+    assert_eq!(told().len(), 2, "nothing has changed");
+    kernel.refuses.store(true, std::sync::atomic::Ordering::Relaxed);
+    police.order_all(&[(prefix("10.1.0.0/16"), true)]).expect_err("no room");
+    assert_eq!((comes("10.1.0.1"), comes("10.0.3.249")), (Ok(()), Err(Refusal::Denied)));
+}
+
 /// The kernel counts at the SYN. Connections that waited a second together are not refused a second time.
 #[test]
 fn connections_that_the_kernel_has_counted_may_come_late() {

@@ -4,6 +4,9 @@ use afpa_testkit::{Server, eventually, eventually_within};
 
 use crate::bed::{Application, Nats, Relay, SOON, gather, look, machine, said, urls};
 
+/// Orders of a log that a machine finds when it joins.
+const COUNT: u64 = 150;
+
 fn denies(machine: &Server, prefix: &str) -> bool {
     said(machine, &["deny", "list"]).1.contains(prefix)
 }
@@ -37,6 +40,29 @@ fn a_denied_prefix_is_denied_everywhere_and_by_machines_that_join_later() {
     eventually_within(SOON, "c has them again", || denies(&c, "198.51.100.7"));
     let (is_well, text) = said(&a, &["call", "fleet/deny/add", "prefix=nonsense"]);
     assert!(!is_well && text.contains("neither an address nor a prefix"), "{text}");
+}
+
+#[test]
+fn a_machine_that_joins_carries_out_all_that_there_are_together() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let join = |name| machine(name, &nats.urls(), &application, ("", ""));
+    let a = join("a");
+    gather(&[&a], &["a"]);
+    for number in 1..=COUNT {
+        let order = format!(
+            "{{\"by\":\"x\",\"order\":\"deny\",\"prefix\":\"10.9.0.{number}\",\"denied\":true}}"
+        );
+        nats.put(&format!("afpa.bans.10_9_0_{number}"), &order);
+    }
+    let bans = |machine: &Server| look(machine)["counts"]["bans"].as_u64().expect("a count");
+    eventually_within(SOON, "a has them", || bans(&a) == COUNT);
+    let b = join("b");
+    eventually_within(SOON, "b has them", || bans(&b) == COUNT);
+    for machine in [&a, &b] {
+        assert!(denies(machine, "10.9.0.1 ") && denies(machine, &format!("10.9.0.{COUNT} ")));
+    }
+    assert!(b.log().contains("prefixes, by orders of the fleet"), "{}", b.log());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use afpa_fleet::{
     Readings, Revision, Secret, Seeds,
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
-use afpa_police::{ListedDeny, Origin};
+use afpa_police::Prefix;
 use afpa_shared_cache::{Cause, PassOn, Purge, Responses};
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
@@ -239,10 +239,8 @@ impl Machine for Local {
             }
             Order::Deny { prefix, denied } => {
                 let police = &self.observed.police;
-                let is_ordered = |one: &ListedDeny| {
-                    one.origin == Origin::Ordered && one.prefix.to_string() == *prefix
-                };
-                if police.denied().iter().any(is_ordered) == *denied {
+                let known = prefix.parse::<Prefix>();
+                if known.is_ok_and(|prefix| police.has_ordered(prefix)) == *denied {
                     // It was given here, or has come before.
                     return Ok(());
                 }
@@ -251,6 +249,29 @@ impl Machine for Local {
                 Ok(())
             }
         }
+    }
+
+    fn carry_out_all(&self, orders: &[Order]) -> usize {
+        let alone = |order: &Order| {
+            let outcome = self.carry_out(order);
+            outcome.inspect_err(|why| {
+                tracing::debug!(why, ?order, "an order of the fleet changes nothing here");
+            })
+        };
+        let denial = |order: &Order| match order {
+            Order::Deny { prefix, denied } => Some((prefix.parse::<Prefix>().ok()?, *denied)),
+            Order::Purge { .. } => None,
+        };
+        let denials: Vec<_> = orders.iter().filter_map(denial).collect();
+        // All of them together, or none: what is left out is one that fails.
+        if denials.len() > 1
+            && let Ok(left_out) = self.observed.police.order_all(&denials)
+        {
+            tracing::info!("{} prefixes, by orders of the fleet", denials.len());
+            let others = orders.iter().filter(|order| denial(order).is_none());
+            return left_out + others.filter(|order| alone(order).is_err()).count();
+        }
+        orders.iter().filter(|order| alone(order).is_err()).count()
     }
 
     fn flush(&self) {
