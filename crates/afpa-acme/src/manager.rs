@@ -1,7 +1,7 @@
 //! The thread that sees to it that there are certificates.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -124,8 +124,9 @@ impl Manager {
         let statuses = shared.statuses.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("afpa-acme".to_owned()).spawn(move || {
-            let (lock, opening) = (RefCell::default(), tokio::sync::Mutex::default());
-            let work = Work { settings, state, shared, pace, lock, opening };
+            let (lock, unstored) = (RefCell::default(), RefCell::default());
+            let opening = tokio::sync::Mutex::default();
+            let work = Work { settings, state, shared, pace, lock, unstored, opening };
             let work = async {
                 if begun.await.is_ok() {
                     work.go_on().await;
@@ -201,6 +202,8 @@ pub(crate) struct Work {
     pub(crate) pace: Pace,
     /// That of the folder, while an order of this manager holds it.
     lock: RefCell<Weak<Lock>>,
+    /// Certificates that have come and that the folder did not take, by their names.
+    unstored: RefCell<BTreeMap<Vec<String>, String>>,
     /// One account is opened at a time.
     opening: tokio::sync::Mutex<()>,
 }
@@ -420,11 +423,27 @@ impl Work {
         wanted.plan();
     }
 
+    /// Orders a certificate, unless one has come before that the folder did not take: authorities certify the same names a few times
+    /// a week, and a disk that is full would use these up within the hour.
     async fn order(&self, wanted: &mut Wanted, now: u64) -> Result<(), AcmeError> {
+        let unstored = self.unstored.borrow_mut().remove(&wanted.names);
+        let pem = match unstored {
+            Some(pem) => pem,
+            None => self.order_anew(wanted).await?,
+        };
+        let facts = usable(&pem, wanted, now)?;
+        let stored = self.use_ordered(wanted, (&pem, facts));
+        if stored.is_err() {
+            self.unstored.borrow_mut().insert(wanted.names.clone(), pem);
+        }
+        stored
+    }
+
+    async fn order_anew(&self, wanted: &Wanted) -> Result<String, AcmeError> {
         let (names, directory) = (wanted.names.join(", "), &self.settings.directory);
         tracing::info!("a certificate for {names} is ordered at {directory}");
         let account = self.state.account(directory)?;
-        let pem = match self.order_once(wanted).await {
+        match self.order_once(wanted).await {
             Err(error) if error.is_unknown_account() => {
                 tracing::warn!(
                     "the authority does not know the account any more, so another one is opened: {error}"
@@ -433,12 +452,10 @@ impl Work {
                 if self.state.account(directory)? == account {
                     self.state.remove_account(directory)?;
                 }
-                self.order_once(wanted).await?
+                self.order_once(wanted).await
             }
-            ordered => ordered?,
-        };
-        let facts = usable(&pem, wanted, now)?;
-        self.use_ordered(wanted, (&pem, facts))
+            ordered => ordered,
+        }
     }
 
     /// Stores a certificate that this process has ordered.

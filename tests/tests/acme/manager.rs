@@ -198,6 +198,34 @@ fn an_authority_that_is_down_costs_nothing_but_a_warning() {
 }
 
 #[test]
+fn a_certificate_that_the_folder_does_not_take_is_not_ordered_again() {
+    let bed = Bed::new();
+    let Some(mut pebble) = bed.authority() else { return };
+    let settings = bed.settings(&pebble, &[&["a.test"]]);
+    StateFolder::prepare(&settings.state, None).expect("a folder");
+    // A folder stands where the file is written, as a full disk would.
+    let obstacle = bed.state().join("a.test.next");
+    fs::create_dir(&obstacle).expect("made");
+    let manager = bed.start(settings);
+    let mut failures = 0;
+    eventually_within(ORDER, "it is not stored", || {
+        let Status { failures: now, error, .. } = only(&manager);
+        let is_unstored = error.is_some_and(|error| error.contains("a.test.pem"));
+        // An order can fail by chance.
+        if now > failures && !is_unstored {
+            bed.wait(3600);
+        }
+        failures = now;
+        is_unstored
+    });
+    pebble.end();
+    fs::remove_dir(&obstacle).expect("removed");
+    bed.wait(15 * 3600);
+    bed.issued(&manager, 1);
+    assert!(Facts::read(&bed.chain("a.test")).is_ok());
+}
+
+#[test]
 fn an_authority_that_says_nothing_is_asked_again() {
     let bed = Bed { patience: Duration::from_millis(200), ..Bed::new() };
     let silent = free_listener();
