@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::jetstream::Context;
-use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{
     Config, DiscardPolicy, LastRawMessageErrorKind, Stream as Bucket,
@@ -28,6 +27,7 @@ use crate::message::Refused;
 use crate::nats::{Agent, Fault, PAUSE, Way};
 use crate::rollout::{Listed, Phase, Rollout, Taker, Unfit};
 use crate::seal::Secret;
+use crate::send::is_overtaken;
 
 /// A push waits so long until all machines that are there have been heard.
 const HEARD: Duration = Duration::from_secs(5);
@@ -265,7 +265,7 @@ impl Agent {
         let sent = buckets.streams.send_publish(subject, message).await?;
         match sent.await {
             Ok(_) => Ok(true),
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(false),
+            Err(error) if is_overtaken(&error) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

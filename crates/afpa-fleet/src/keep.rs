@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_nats::jetstream::Context;
-use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use aws_lc_rs::rand;
@@ -14,6 +13,7 @@ use tokio::time::sleep;
 use crate::keyring::{Keyring, SEED, Seed, Seeds, Write};
 use crate::members::BEAT;
 use crate::nats::{Agent, Fault, PAUSE, Way};
+use crate::send::is_overtaken;
 
 impl Agent {
     /// Uses the keys of the fleet, and makes the next ones while this machine holds the lease, for ever.
@@ -83,7 +83,7 @@ impl Agent {
                 self.keep(ring, is_new);
                 Ok(())
             }
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+            Err(error) if is_overtaken(&error) => {
                 ring.lost();
                 Ok(())
             }

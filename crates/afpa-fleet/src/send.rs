@@ -6,7 +6,7 @@ use std::error::Error as _;
 
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, ErrorCode};
 use futures_util::future::join_all;
 use tokio::time::sleep;
 
@@ -194,6 +194,15 @@ impl Agent {
     }
 }
 
+/// Whether the servers have not taken a write because there is another one that it does not know. Servers from 2.12 on have a code
+/// of its own for one that is under way.
+pub(crate) fn is_overtaken(error: &PublishError) -> bool {
+    let said = error.source().and_then(|source| source.downcast_ref::<jetstream::Error>());
+    let code = said.map(jetstream::Error::error_code);
+    error.kind() == PublishErrorKind::WrongLastSequence
+        || code == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
+}
+
 /// The reason for which the servers will never take a message; `None`: they may.
 fn refusal(error: &PublishError) -> Option<String> {
     if error.kind() == PublishErrorKind::MaxPayloadExceeded {
@@ -224,9 +233,22 @@ pub(crate) fn forbidden(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn error(text: &str) -> jetstream::Error {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_write_that_another_one_has_overtaken_is_known_by_both_codes() {
+        use PublishErrorKind::{Other, TimedOut, WrongLastSequence};
+        let said = |kind, text| is_overtaken(&PublishError::with_source(kind, error(text)));
+        assert!(said(WrongLastSequence, r#"{"code":400,"err_code":10071}"#));
+        assert!(said(Other, r#"{"code":400,"err_code":10164}"#));
+        assert!(!said(Other, r#"{"code":400,"err_code":10054}"#));
+        assert!(!is_overtaken(&PublishError::new(TimedOut)));
+    }
+
     #[test]
     fn what_stays_is_refused_and_what_passes_waits() {
-        let error = |text: &str| serde_json::from_str::<jetstream::Error>(text).unwrap();
         let refused =
             |text| refusal(&PublishError::with_source(PublishErrorKind::Other, error(text)));
         let long =

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_nats::jetstream::Context;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
-use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream as Bucket};
 use futures_util::StreamExt as _;
@@ -16,6 +15,7 @@ use crate::follower::Position;
 use crate::members::BEAT;
 use crate::nats::{Agent, Fault, PAUSE, STUCK, Way, found};
 use crate::records::{Ask, HeldRecord, refuse};
+use crate::send::is_overtaken;
 use crate::shelf::{Changed, Shelf, ShelfWrite};
 
 /// The fate of a write.
@@ -212,10 +212,7 @@ impl Agent {
             Err(error) => {
                 self.with_shelf(|shelf| shelf.lost(&write.subject));
                 self.read_anew(&subject, bucket).await?;
-                match error.kind() {
-                    PublishErrorKind::WrongLastSequence => Ok(Written::Refused),
-                    _ => Err(error.into()),
-                }
+                if is_overtaken(&error) { Ok(Written::Refused) } else { Err(error.into()) }
             }
         }
     }
