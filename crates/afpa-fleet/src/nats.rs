@@ -260,26 +260,30 @@ impl Agent {
     fn gather(
         &self,
         follower: &mut Follower,
-        denials: &mut Vec<(Due, Option<Envelope>)>,
+        denials: &mut Vec<(Due, Result<Envelope, String>)>,
         message: &Message,
     ) -> Result<(), Fault> {
         let about = message.info()?;
         if let Some(due) = follower.deliver(about.stream_sequence) {
-            let envelope = Envelope::decode(&message.payload).inspect_err(|error| {
+            // One that cannot be read is the last one of its subject all the same.
+            let envelope = Envelope::decode(&message.payload).map_err(|error| {
                 tracing::warn!(%error, "an order of the fleet is ignored");
+                message.subject.rsplit('.').next().unwrap_or_default().to_owned()
             });
-            denials.push((due, envelope.ok()));
+            denials.push((due, envelope));
         }
         if about.pending > 0 && denials.len() < TOGETHER {
             return Ok(());
         }
-        let orders = denials.iter().filter_map(|(_, envelope)| envelope.as_ref());
+        let orders = denials.iter().filter_map(|(_, envelope)| envelope.as_ref().ok());
         let orders: Vec<Order> = orders.map(|envelope| envelope.order.clone()).collect();
         self.carry_out(&orders);
         for (due, envelope) in denials.drain(..) {
-            if let Some(Envelope { order, id, .. }) = envelope {
-                let at = Position { sequence: due.sequence(), ..follower.position() };
-                self.shared.lock().orders.shown(id, &order, at);
+            let at = Position { sequence: due.sequence(), ..follower.position() };
+            let orders = &mut self.shared.lock().orders;
+            match envelope {
+                Ok(Envelope { order, id, .. }) => orders.shown(id, &order, at),
+                Err(subject) => orders.shown_strange(subject, at),
             }
             follower.done(due);
         }

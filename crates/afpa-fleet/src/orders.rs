@@ -29,6 +29,9 @@ pub struct Queued {
     /// The place in the log of bans at which it may have been sent for the first time; `None`: it never was, or has no need of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Position>,
+    /// The number of the last order for its prefix that this machine had read when the servers refused to have this one in its place.
+    #[serde(skip)]
+    pub(crate) behind: Option<u64>,
     /// The order.
     #[serde(flatten)]
     pub order: Order,
@@ -37,7 +40,12 @@ pub struct Queued {
 impl Queued {
     /// One that was not sent.
     pub fn new(id: String, order: Order) -> Self {
-        Self { id, since: None, order }
+        Self { id, since: None, behind: None, order }
+    }
+
+    /// Whether the log has to be read before it is sent: it may be there already, or another one is that this machine does not know.
+    pub fn waits_for_log(&self) -> bool {
+        self.since.is_some() || self.behind.is_some()
     }
 }
 
@@ -296,7 +304,10 @@ impl Orders {
             }
             match (&queued.order, &fate) {
                 (Order::Purge { arguments }, _) => self.settle_purge(arguments, number, &fate),
-                (Order::Deny { .. }, Fate::Logged(at)) => self.banned = later(self.banned, *at),
+                (Order::Deny { .. }, Fate::Logged(at)) => {
+                    self.banned = later(self.banned, *at);
+                    self.shown.taken(queued.order.subject(), id, *at);
+                }
                 (Order::Deny { .. }, _) => {}
             }
         }
@@ -331,6 +342,30 @@ impl Orders {
             queued.since = None;
             self.changes += 1;
         }
+    }
+
+    /// The number of the order to deny in whose place alone the servers are to have one, in a log: the last one for its prefix that this
+    /// machine has read, or 0. So one that they take late, when its sender has given it up, undoes nothing. `None`: that is not
+    /// known, or the servers have refused it, and the log has shown no other one since.
+    pub fn replaces(&self, queued: &Queued, log: u64) -> Option<u64> {
+        let last = self.shown.last(&queued.order.subject(), log)?;
+        (queued.behind != Some(last)).then_some(last)
+    }
+
+    /// The servers have another order than the `last` that this machine had read, so they did not take one to deny. `is_first`: it
+    /// was not sent before, so the log cannot have it.
+    pub fn was_behind(&mut self, id: &str, last: Option<u64>, is_first: bool) {
+        let waiting = &mut self.waiting[Log::Bans.index()];
+        if let Some(queued) = waiting.iter_mut().find(|queued| queued.id == id) {
+            queued.behind = last;
+            queued.since = queued.since.filter(|_| !is_first);
+            self.changes += 1;
+        }
+    }
+
+    /// The log has shown a message that is none of this version, in the place of an order to deny.
+    pub(crate) fn shown_strange(&mut self, subject: String, at: Position) {
+        self.shown.note(subject, None, at);
     }
 
     /// The log has shown an order to deny: if it is one that waits, its acknowledgement was lost.
@@ -625,6 +660,38 @@ mod tests {
         orders.shown(None, &deny("::2", true), anew);
         orders.settle_overtaken();
         assert_eq!(waiting(&orders), ["a-3", "a-4"]);
+    }
+
+    #[test]
+    fn an_order_to_deny_has_the_place_of_the_last_one_that_was_read() {
+        let at = |log, sequence| Position { log, sequence };
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        for prefix in ["::1", "::2"] {
+            orders.take(deny(prefix, true)).unwrap();
+        }
+        let replaces = |orders: &Orders, id: &str, log| {
+            let queued = orders.waiting().find(|queued| queued.id == id).unwrap();
+            orders.replaces(queued, log)
+        };
+        assert_eq!(replaces(&orders, "a-1", 1), Some(0));
+        orders.shown(Some("b-1".to_owned()), &deny("::1", false), at(1, 7));
+        assert_eq!((replaces(&orders, "a-1", 1), replaces(&orders, "a-2", 1)), (Some(7), Some(0)));
+        assert_eq!(replaces(&orders, "a-1", 2), Some(0), "another log");
+        assert!(orders.attempt("a-1", at(1, 7)));
+        orders.was_behind("a-1", Some(7), true);
+        assert!(orders.waiting().next().unwrap().waits_for_log());
+        assert_eq!(replaces(&orders, "a-1", 1), None, "somebody has taken it out of the log");
+        orders.shown(Some("b-2".to_owned()), &deny("::1", false), at(1, 8));
+        assert_eq!(replaces(&orders, "a-1", 1), Some(8));
+        assert!(orders.attempt("a-1", at(1, 8)), "the log cannot have it yet");
+        orders.was_behind("a-1", Some(8), false);
+        assert!(!orders.attempt("a-1", at(1, 9)), "the first attempt counts");
+        orders.settle("a-1", logged(10));
+        orders.take(deny("::1", false)).unwrap();
+        assert_eq!(replaces(&orders, "a-3", 1), Some(10), "its own one before, which was not read");
+        orders.shown(Some("b-2".to_owned()), &deny("::2", true), at(1, 9));
+        orders.shown_strange("::2".to_owned(), at(1, 11));
+        assert_eq!(replaces(&orders, "a-2", 1), Some(11));
     }
 
     #[test]

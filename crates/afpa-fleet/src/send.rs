@@ -20,7 +20,7 @@ const HELD: u32 = 5;
 
 /// Orders wait for the next round.
 struct Held {
-    /// The servers' reason; `None`: they are not reached.
+    /// The servers' reason; `None`: they are not reached, or the log is to be read first.
     why: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Agent {
         let mut rounds = 0_u32;
         loop {
             let mut batch = self.shared.lock().orders.first(log, BATCH);
-            if batch.iter().any(|queued| queued.since.is_some()) {
+            if batch.iter().any(Queued::waits_for_log) {
                 batch = self.read_back(log).await;
             }
             if batch.is_empty() {
@@ -82,27 +82,41 @@ impl Agent {
         let Some(Position { log: made, sequence }) = place else { return Err(Held { why: None }) };
         let new = self.attempt(log, batch, Position { log: made, sequence });
         let mut under_way = Vec::new();
-        for Queued { id, order, .. } in batch {
+        for queued in batch {
+            let Queued { id, order, .. } = queued;
             let subject = format!("{}.{}", self.way.log_subject(log), order.subject());
             // A purge may come twice, and a ban is read back. It has no id that servers compare: replicas do so by their own
             // clocks, and one that is behind at the end of the time for which they do may leave a message out that others have.
             let own = (log == Log::Bans).then(|| id.clone());
             let payload = Envelope { by: by.clone(), id: own, order: order.clone() }.encode();
+            let replaced = match log {
+                Log::Purges => None,
+                Log::Bans => self.shared.lock().orders.replaces(queued, made),
+            };
             let message = PublishMessage::build().payload(payload.into());
+            let message = match replaced {
+                Some(last) => message.expected_last_subject_sequence(last),
+                None => message,
+            };
             let sent = streams.send_publish(subject.clone(), message).await;
             under_way.push(async move {
                 let outcome = match sent {
                     Ok(answer) => answer.await,
                     Err(error) => Err(error),
                 };
-                (id, subject, outcome)
+                (id, subject, replaced, outcome)
             });
         }
         let (mut held, mut refused) = (Ok(()), None);
-        for (id, subject, outcome) in join_all(under_way).await {
+        for (id, subject, replaced, outcome) in join_all(under_way).await {
             let mut state = self.shared.lock();
             let fate = match outcome {
                 Ok(ack) => Fate::Logged(Position { log: made, sequence: ack.sequence }),
+                Err(error) if is_overtaken(&error) => {
+                    state.orders.was_behind(id, replaced, new.contains(id));
+                    held = held.and(Err(Held { why: None }));
+                    continue;
+                }
                 Err(error) => {
                     let why = match state.was_forbidden(&subject) {
                         true => Some(format!("no right to publish to {subject}")),

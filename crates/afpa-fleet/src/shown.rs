@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use crate::follower::Position;
 use crate::orders::Queued;
 
-/// Prefixes that are remembered. An order for another one counts as not in the log.
+/// Prefixes that are remembered. An order for another one counts as not in the log, and has no place there that is known.
 const MOST: usize = 100_000;
 
 /// The last order for each subject.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     last: BTreeMap<String, (Option<String>, Position)>,
+    /// There were more than are remembered.
+    has_forgotten: bool,
 }
 
 impl Shown {
@@ -21,6 +23,24 @@ impl Shown {
         self.last.insert(subject, (id, at));
         if self.last.len() > MOST {
             self.last.pop_first();
+            self.has_forgotten = true;
+        }
+    }
+
+    /// The servers have taken an order with this id there, which this machine may not have read yet.
+    pub(crate) fn taken(&mut self, subject: String, id: &str, at: Position) {
+        let known = self.last.get(&subject).map(|(_, known)| (known.log, known.sequence));
+        if known.is_none_or(|known| known < (at.log, at.sequence)) {
+            self.note(subject, Some(id.to_owned()), at);
+        }
+    }
+
+    /// The number of the last order for a subject in a log; 0: it has none. `None`: nobody remembers.
+    pub(crate) fn last(&self, subject: &str, log: u64) -> Option<u64> {
+        let known = self.last.get(subject).map(|(_, at)| *at);
+        match known.filter(|at| at.log == log) {
+            Some(at) => Some(at.sequence),
+            None => (!self.has_forgotten).then_some(0),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The cores in a network that loses, doubles and reorders, with machines that end and come back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use afpa_fleet::{Begun, Fate, Follower, Found, Log, Order, Orders, Position, Queued};
 use proptest::prelude::*;
@@ -89,6 +89,25 @@ enum Step {
     Expire(u64),
     /// Somebody deletes the log.
     Anew,
+}
+
+/// The log of bans: the last order for each prefix, with its number and id.
+type Bans = BTreeMap<String, (u64, String, Order)>;
+
+/// Has the servers store an order in the place of the last one that its sender knows. `None`: they have another one.
+fn store(
+    bans: &mut Bans,
+    sequence: &mut u64,
+    last: u64,
+    (id, order): (&str, &Order),
+) -> Option<u64> {
+    let Order::Deny { prefix, .. } = order else { panic!("no ban") };
+    if bans.get(prefix).map_or(0, |there| there.0) != last {
+        return None;
+    }
+    *sequence += 1;
+    bans.insert(prefix.clone(), (*sequence, id.to_owned(), order.clone()));
+    Some(*sequence)
 }
 
 const MACHINES: usize = 3;
@@ -310,5 +329,71 @@ proptest! {
             }
         }
         assert_eq!(orders.count(), 0);
+    }
+
+    /// The servers may store an order when its sender has given it up, and has read the log.
+    #[test]
+    fn an_order_to_deny_that_is_stored_late_undoes_nothing(
+        steps in prop::collection::vec((0..5_u8, 0..3_u8, any::<bool>(), any::<bool>()), 1..80),
+    ) {
+        let mut orders = Orders::new("a".to_owned(), Vec::new());
+        let mut late: VecDeque<(u64, String, Order)> = VecDeque::new();
+        let (mut log, mut sent) = (Bans::new(), BTreeSet::new());
+        let (mut sequence, mut others, mut read) = (0, 0, 0);
+        let steps = steps.into_iter().chain(std::iter::repeat_n((2, 0, false, false), 90));
+        for (what, prefix, is_late, is_ack_lost) in steps {
+            let order = Order::Deny { prefix: prefix.to_string(), denied: what == 0 };
+            match what {
+                0 => {
+                    orders.take(order).unwrap();
+                    continue;
+                }
+                1 => {
+                    (sequence, others) = (sequence + 1, others + 1);
+                    log.insert(prefix.to_string(), (sequence, format!("b-{others}"), order));
+                    continue;
+                }
+                2 => {}
+                _ => {
+                    let Some((last, id, order)) = late.pop_front() else { continue };
+                    if store(&mut log, &mut sequence, last, (&id, &order)).is_some() {
+                        assert!(sent.insert(id.clone()), "{id} undoes what came after it");
+                    }
+                    continue;
+                }
+            }
+            if orders.first(Log::Bans, 64).iter().any(Queued::waits_for_log) {
+                let mut rest: Vec<_> = log.values().filter(|one| one.0 > read).collect();
+                rest.sort_by_key(|one| one.0);
+                for (at, id, order) in rest {
+                    let at = Position { log: 1, sequence: *at };
+                    orders.shown(Some(id.clone()), order, at);
+                }
+                read = sequence;
+                orders.settle_overtaken();
+            }
+            for queued in orders.first(Log::Bans, 64) {
+                let Queued { id, order, .. } = &queued;
+                let is_first = orders.attempt(id, Position { log: 1, sequence: read });
+                let last = orders.replaces(&queued, 1).expect("it is known");
+                if is_late {
+                    late.push_back((last, id.clone(), order.clone()));
+                    continue;
+                }
+                let Some(at) = store(&mut log, &mut sequence, last, (id, order)) else {
+                    orders.was_behind(id, Some(last), is_first);
+                    continue;
+                };
+                assert!(sent.insert(id.clone()), "{id} undoes what came after it");
+                if !is_ack_lost {
+                    orders.settle(id, Fate::Logged(Position { log: 1, sequence: at }));
+                }
+            }
+        }
+        assert_eq!(orders.count(), 0);
+        for (last, id, order) in late {
+            let stored = store(&mut log, &mut sequence, last, (&id, &order));
+            assert_eq!(stored, None, "{id} undoes what came after it");
+        }
     }
 }
