@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::module::{Dns, Transfer};
 use crate::server::TcpLimits;
-use crate::udp::now;
+use crate::udp::{LONGEST, now};
 
 /// When the system has no descriptors left, the next connection waits for so long.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -108,6 +108,10 @@ impl Connection {
                     self.send(&mut out).await?;
                 }
             }
+            // Somebody who announces more than a question does not ask, and would have us keep 64 KiB for it.
+            if length_at(&input, at).is_some_and(|length| length > LONGEST) {
+                return self.send(&mut out).await;
+            }
             input.drain(..at);
             self.send(&mut out).await?;
             // A question has that long from its first byte: one byte at a time would hold the connection for ever.
@@ -134,12 +138,17 @@ impl Connection {
     }
 }
 
-/// The message that begins at `at`, and where the next one begins.
+/// The length of the message that begins at `at`, once that has come.
+fn length_at(input: &[u8], at: usize) -> Option<usize> {
+    let (length, _) = input.get(at..)?.split_first_chunk::<2>()?;
+    Some(usize::from(u16::from_be_bytes(*length)))
+}
+
+/// The message that begins at `at`, if it may be a question, and where the next one begins.
 fn message_at(input: &[u8], at: usize) -> Option<(&[u8], usize)> {
-    let rest = input.get(at..)?;
-    let (length, rest) = rest.split_first_chunk::<2>()?;
-    let length = usize::from(u16::from_be_bytes(*length));
-    Some((rest.get(..length)?, at + 2 + length))
+    let length = length_at(input, at).filter(|length| *length <= LONGEST)?;
+    let end = at + 2 + length;
+    Some((input.get(at + 2..end)?, end))
 }
 
 /// Writes a message behind its length; none if there is nothing in it.

@@ -20,7 +20,7 @@ use crate::module::Dns;
 /// Datagrams that a call takes.
 const BATCH: usize = 32;
 /// Bytes of the longest question; a longer one is no question.
-const LONGEST: usize = 4096;
+pub(crate) const LONGEST: usize = 4096;
 
 /// Answers the questions of a socket until its task ends.
 pub(crate) async fn serve(socket: std::net::UdpSocket, mut module: Dns) -> io::Result<()> {

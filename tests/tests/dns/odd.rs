@@ -59,3 +59,16 @@ fn odd_queries_get_one_answer() {
         assert_eq!(by_tcp(bed.dns, &odd), expected, "{} by TCP", odd.what);
     }
 }
+
+#[test]
+fn a_connection_that_announces_more_than_a_question_ends() {
+    let bed = Bed::new(&[("example.org", ZONE)], "", "");
+    let mut stream = TcpStream::connect(bed.dns).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let plain = Question::new("www.example.org", A).bytes();
+    let length = u16::try_from(plain.len()).expect("short").to_be_bytes();
+    stream.write_all(&[&length[..], &plain, &[0xff, 0xff, 0]].concat()).expect("written");
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).expect("the end, in time");
+    assert_eq!(said.get(2..4), plain.get(..2), "the question before it has its answer");
+}
