@@ -45,6 +45,7 @@ mod tls_of_groups;
 mod tls_of_sites;
 mod upgrade;
 mod zone_keeper;
+mod zone_notices;
 mod zone_operations;
 
 use crate::cli::Serve;

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 use afpa_config::{ReadZoneFile, ZoneSettings, read_zone_files};
 use afpa_dns::Zone;
 use afpa_dns::tsig::Key;
-use afpa_module_dns::{ServedZone, ZoneStore, notify};
+use afpa_module_dns::{ServedZone, ZoneStore};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 
+use super::zone_notices::Notices;
 use super::zone_operations::{Ordered, ZoneOrder, ZoneOrders};
 
 /// An editor may write a file in several steps.
@@ -103,6 +104,10 @@ impl KeptZone {
         }
         false
     }
+
+    fn tell_secondaries(&self, notices: &Notices) {
+        notices.tell(&self.zone, self.key.as_ref(), &self.settings.notify);
+    }
 }
 
 /// The thread. Dropping it ends it.
@@ -119,12 +124,13 @@ impl ZoneKeeper {
         before: &[ServedZone],
         store: Arc<ZoneStore>,
     ) -> io::Result<Self> {
+        let notices = Notices::default();
         for kept in &zones {
             let same =
                 |served: &&ServedZone| served.zone.apex().lower() == kept.zone.apex().lower();
             let known = before.iter().find(same).map(|served| served.zone.serial());
             if known != Some(kept.zone.serial()) {
-                tell_secondaries(kept);
+                kept.tell_secondaries(&notices);
             }
         }
         for stamp in zones.iter().flat_map(|kept| &kept.stamps) {
@@ -143,6 +149,7 @@ impl ZoneKeeper {
             store,
             stop: Arc::clone(&stop),
             orders: Arc::clone(&orders),
+            notices,
             watched: watched.ok(),
         };
         let thread = std::thread::Builder::new().name("afpa-zones".to_owned());
@@ -183,6 +190,7 @@ struct Work {
     store: Arc<ZoneStore>,
     stop: Arc<OwnedFd>,
     orders: Arc<ZoneOrders>,
+    notices: Notices,
     watched: Option<OwnedFd>,
 }
 
@@ -246,7 +254,7 @@ impl Work {
         let outcome = match order {
             ZoneOrder::Read => self.read_again(index),
             ZoneOrder::Notify => self.zones.get(index).map_or(Err(String::new()), |kept| {
-                tell_secondaries(kept);
+                kept.tell_secondaries(&self.notices);
                 let count = kept.settings.notify.len();
                 Ok(format!("{count} secondaries are told of serial {}", kept.zone.serial()))
             }),
@@ -282,32 +290,12 @@ impl Work {
         let serial = zone.serial();
         tracing::info!(serial, "the zone {name} was read again");
         if serial != before {
-            tell_secondaries(kept);
+            kept.tell_secondaries(&self.notices);
         } else if !kept.settings.transfer.is_empty() {
             tracing::warn!(
                 "{name} has changed, and its serial number has not: secondaries keep what they have"
             );
         }
         Ok(format!("the zone {name} was read again: serial {serial}"))
-    }
-}
-
-/// Tells the secondaries, aside: they may take long, or be gone.
-fn tell_secondaries(kept: &KeptZone) {
-    for &secondary in &kept.settings.notify {
-        let (zone, key) = (Arc::clone(&kept.zone), kept.key.clone());
-        let thread = std::thread::Builder::new().name("afpa-notify".to_owned());
-        let told = move || {
-            let name = zone.apex().clone();
-            match notify::tell(&zone, key.as_ref(), secondary) {
-                Ok(()) => tracing::debug!(%secondary, "knows of the new {name}"),
-                Err(error) => {
-                    tracing::warn!(%secondary, %error, "does not answer a NOTIFY of {name}; it will see the new serial number at its next refresh")
-                }
-            }
-        };
-        if let Err(error) = thread.spawn(told) {
-            tracing::warn!(%error, "a secondary is not told");
-        }
     }
 }
