@@ -9,7 +9,7 @@ use afpa_testkit::{Client, Server, eventually, eventually_within};
 use rustix::process::Signal;
 
 use crate::bed::{
-    Application, Nats, Next, SOON, gather, live, look, machine, process, said, urls, version,
+    Application, Nats, Next, Relay, SOON, gather, live, look, machine, process, said, urls, version,
 };
 
 #[test]
@@ -132,6 +132,41 @@ fn a_reload_joins_and_leaves() {
     // Another name is another member; the place of the process stays.
     reload(&whole.replace("name = \"b\"", "name = \"z\""), 3);
     gather(&[&a, &b], &["a", "z"]);
+}
+
+#[test]
+fn purges_of_clients_while_a_reload_exchanges_the_fleet_are_those_of_the_next_one() {
+    let Some(nats) = Nats::start(1) else { return };
+    let application = Application::start();
+    let relay = Relay::to(nats.address(0));
+    let open = ("", "[site.cache]\npurge_from = [\"127.0.0.0/8\"]\n");
+    let a = machine("a", &nats.urls(), &application, open);
+    let b = machine("b", &urls([relay.address]), &application, open);
+    gather(&[&a, &b], &["a", "b"]);
+    let targets: Vec<String> = (0..500).map(|number| format!("/{number}")).collect();
+    assert!(targets.iter().all(|target| version(&a, target) == 1));
+    application.change();
+    let file = b.configuration();
+    let whole = std::fs::read_to_string(&file).expect("read");
+    std::fs::write(&file, whole.replace("name = \"b\"", "name = \"z\"")).expect("written");
+    // The thread of the fleet says good-bye for half a second, as nothing passes.
+    relay.cut();
+    b.signal(Signal::HUP);
+    let mut purged = 0;
+    for target in &targets {
+        let head = format!("PURGE {target} HTTP/1.1\r\nHost: test\r\n\r\n");
+        assert_eq!(b.connect().exchange(head).status, 200);
+        purged += 1;
+        if b.log().contains("reloaded") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(b.log().contains("reloaded"), "{purged} purges took less time");
+    relay.mend();
+    eventually_within(SOON, "a has dropped all of them", || {
+        targets[..purged].iter().all(|target| version(&a, target) == 2)
+    });
 }
 
 #[test]

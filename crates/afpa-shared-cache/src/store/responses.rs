@@ -39,6 +39,8 @@ pub struct Responses {
     peers: Mutex<Option<Arc<dyn Peers>>>,
     /// Whether there are some: all that most requests look at.
     has_peers: AtomicBool,
+    /// Whether they hear of what unsafe requests have made invalid.
+    tells_changes: AtomicBool,
     pub(crate) counts: Counts,
 }
 
@@ -132,6 +134,7 @@ impl Responses {
             pass_on: Mutex::default(),
             peers: Mutex::default(),
             has_peers: AtomicBool::new(false),
+            tells_changes: AtomicBool::new(false),
             counts: Counts::default(),
         })
     }
@@ -220,7 +223,7 @@ impl Responses {
     /// Where other machines are asked for answers, they drop what an unsafe request has made invalid here. The answers here are
     /// dropped after this.
     pub(crate) fn invalidate_elsewhere(&self, what: &Purge) {
-        if self.has_peers.load(Ordering::Acquire) {
+        if self.tells_changes.load(Ordering::Acquire) {
             self.tell_others(what, Cause::Changed);
         }
     }
@@ -235,8 +238,16 @@ impl Responses {
     /// Asks these machines from now on, and answers them; `None`: none.
     pub fn set_peers(&self, peers: Option<Arc<dyn Peers>>) {
         let mut known = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tells_changes.store(peers.is_some(), Ordering::Release);
         self.has_peers.store(peers.is_some(), Ordering::Release);
         *known = peers;
+    }
+
+    /// Asks nobody until [`set_peers`](Self::set_peers) is called, and passes on what is for the others.
+    pub fn pause_peers(&self) {
+        let mut known = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_peers.store(false, Ordering::Release);
+        *known = None;
     }
 
     /// Other machines that keep answers.

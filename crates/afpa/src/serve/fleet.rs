@@ -12,10 +12,12 @@ use afpa_fleet::{
 use afpa_framework::{Arguments, Control as _, Refusal};
 use afpa_police::Prefix;
 use afpa_shared_cache::{Cause, PassOn, Purge, Responses};
+use afpa_tls::ClientTls;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
+use super::fleet_purges::Outgoing;
 use super::observe::{Observed, p99_us};
 use super::peers;
 use crate::folder::own_folder;
@@ -27,6 +29,8 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 /// The part in a fleet, while there is one.
 pub(super) struct FleetState {
     running: Option<Running>,
+    /// Purges of clients, for all machines.
+    purges: Outgoing,
     in_force: Arc<ArcSwap<InForce>>,
     /// Orders about configurations of the fleet, for the thread that reloads.
     configures: mpsc::UnboundedSender<ToConfigure>,
@@ -40,8 +44,8 @@ pub(super) type ToConfigure = (Configure, oneshot::Sender<Result<(), String>>);
 impl Default for FleetState {
     fn default() -> Self {
         let (configures, to_configure) = mpsc::unbounded_channel();
-        let in_force = Arc::default();
-        Self { running: None, in_force, configures, to_configure: Some(to_configure) }
+        let (purges, in_force) = (Outgoing::default(), Arc::default());
+        Self { running: None, purges, in_force, configures, to_configure: Some(to_configure) }
     }
 }
 
@@ -148,16 +152,38 @@ impl FleetState {
             return Err(denied).context(what);
         }
         observed.fleet.store(None);
-        responses.pass_purges_on(None);
-        responses.set_peers(None);
+        responses.pause_peers();
+        if self.running.is_some() && prepared.wanted.is_some() {
+            // Purges that come meanwhile are those of the next fleet, or nobody would ever hear of them.
+            self.purges.wait();
+        }
+        let begun = self.exchange(prepared.wanted, (observed, responses), (challenges, answers));
+        let view = self.running.as_ref().map(|running| running.fleet.view());
+        responses.pass_purges_on(view.as_ref().map(|_| self.purges.pass_on()));
+        // They wait in its queue before another machine is asked for anything.
+        self.purges.go_to(view.clone().map(pass_on));
+        let to_peers = begun.as_ref().ok().cloned().flatten();
+        let views = view.as_ref().and_then(FleetView::peers).zip(to_peers);
+        responses.set_peers(views.map(|(view, tls)| peers::of(view, tls)));
+        observed.fleet.store(view.map(Arc::new));
+        begun.map(drop)
+    }
+
+    /// Ends the fleet, and begins the one of a configuration. Returns how other machines are reached, if they are asked.
+    fn exchange(
+        &mut self,
+        wanted: Option<Wanted>,
+        (observed, responses): (&Arc<Observed>, &Arc<Responses>),
+        (challenges, answers): (Challenges, Answers),
+    ) -> anyhow::Result<Option<ClientTls>> {
         let before = self.running.take();
         let is_first = before.is_none();
         let place = before.and_then(|running| running.fleet.stop());
-        let shares_keys = prepared.wanted.as_ref().is_some_and(|wanted| wanted.secret.is_some());
+        let shares_keys = wanted.as_ref().is_some_and(|wanted| wanted.secret.is_some());
         if !shares_keys {
             observed.seeds.store(None);
         }
-        let Some(wanted) = prepared.wanted else { return Ok(()) };
+        let Some(wanted) = wanted else { return Ok(None) };
         let folder = FleetFolder::new(&wanted.settings.state);
         let left = folder.take_place().context("[fleet] state")?;
         let kept: Option<Kept> = if is_first { left } else { place };
@@ -176,12 +202,8 @@ impl FleetState {
         let (host, machine) = (host_name(), Arc::new(machine));
         let fleet = Fleet::start(settings, proofs, (folder, kept), &host, machine)
             .context("the thread of the fleet cannot be started")?;
-        responses.pass_purges_on(Some(pass_on(fleet.view())));
-        let views = fleet.view().peers().zip(to_peers);
-        responses.set_peers(views.map(|(view, tls)| peers::of(view, tls)));
-        observed.fleet.store(Some(Arc::new(fleet.view())));
         self.running = Some(Running { wanted, fleet });
-        Ok(())
+        Ok(to_peers)
     }
 
     /// Waits for the orders that were given while this machine was away, if it is in a fleet: answers of before may be older.
@@ -340,7 +362,10 @@ fn arguments(what: &Purge, soft: bool) -> Option<String> {
         }
         Purge::Tag(tag) => vec![("tag", Some(&**tag))],
         Purge::Group { host, name } => vec![("group", Some(&**name)), ("host", Some(&**host))],
-        Purge::Prefix { .. } | Purge::Host(_) | Purge::All => return None,
+        Purge::Prefix { host, path } => {
+            vec![("path", Some(&**path)), ("below", Some(&b"yes"[..])), ("host", host.as_deref())]
+        }
+        Purge::Host(_) | Purge::All => return None,
     };
     given.push(("soft", soft.then_some(&b"yes"[..])));
     let pair = |(name, value): (&str, Option<&[u8]>)| Some(format!("{name}={}", escape(value?)));
@@ -381,6 +406,8 @@ mod tests {
         assert_eq!(text, "path=/a%252Fb%26c&host=www.example.org");
         let tag = arguments(&Purge::Tag(b"a=b".to_vec()), false);
         assert_eq!(tag.as_deref(), Some("tag=a%3Db"));
+        let below = Purge::Prefix { host: None, path: b"/".to_vec() };
+        assert_eq!(arguments(&below, false).as_deref(), Some("path=/&below=yes"));
         assert_eq!(arguments(&Purge::All, false), None);
     }
 }

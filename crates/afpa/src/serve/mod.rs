@@ -27,6 +27,7 @@ mod error_pages;
 mod fleet;
 mod fleet_certificates;
 mod fleet_control;
+mod fleet_purges;
 mod guards;
 mod helpers;
 mod introduce;
