@@ -191,6 +191,10 @@ impl Admin {
         match (operation.method(), &request.method) {
             ("GET", Method::Get | Method::Head) | ("POST", Method::Post) => {
                 let arguments = Arguments::new(request.target.query());
+                if operation.name == "purge" && self.observed.purges.waits() {
+                    let why = "a reload exchanges the fleet: try again in a moment".to_owned();
+                    return Err::<Reply, _>(Refusal::Invalid(why)).into();
+                }
                 let fleet = fleet.as_ref().filter(|_| operation.name == "purge");
                 let everywhere = fleet.and_then(|fleet| fleet.purge_everywhere(&arguments));
                 everywhere.unwrap_or_else(|| owner.call(operation.name, &arguments)).into()

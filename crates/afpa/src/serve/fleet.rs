@@ -17,7 +17,6 @@ use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, oneshot};
 
-use super::fleet_purges::Outgoing;
 use super::observe::{Observed, p99_us};
 use super::peers;
 use crate::folder::own_folder;
@@ -29,8 +28,6 @@ const CATCH_UP: Duration = Duration::from_secs(2);
 /// The part in a fleet, while there is one.
 pub(super) struct FleetState {
     running: Option<Running>,
-    /// Purges of clients, for all machines.
-    purges: Outgoing,
     in_force: Arc<ArcSwap<InForce>>,
     /// Orders about configurations of the fleet, for the thread that reloads.
     configures: mpsc::UnboundedSender<ToConfigure>,
@@ -44,8 +41,8 @@ pub(super) type ToConfigure = (Configure, oneshot::Sender<Result<(), String>>);
 impl Default for FleetState {
     fn default() -> Self {
         let (configures, to_configure) = mpsc::unbounded_channel();
-        let (purges, in_force) = (Outgoing::default(), Arc::default());
-        Self { running: None, purges, in_force, configures, to_configure: Some(to_configure) }
+        let in_force = Arc::default();
+        Self { running: None, in_force, configures, to_configure: Some(to_configure) }
     }
 }
 
@@ -155,13 +152,13 @@ impl FleetState {
         responses.pause_peers();
         if self.running.is_some() && prepared.wanted.is_some() {
             // Purges that come meanwhile are those of the next fleet, or nobody would ever hear of them.
-            self.purges.wait();
+            observed.purges.wait();
         }
         let begun = self.exchange(prepared.wanted, (observed, responses), (challenges, answers));
         let view = self.running.as_ref().map(|running| running.fleet.view());
-        responses.pass_purges_on(view.as_ref().map(|_| self.purges.pass_on()));
+        responses.pass_purges_on(view.as_ref().map(|_| observed.purges.pass_on()));
         // They wait in its queue before another machine is asked for anything.
-        self.purges.go_to(view.clone().map(pass_on));
+        observed.purges.go_to(view.clone().map(pass_on));
         let to_peers = begun.as_ref().ok().cloned().flatten();
         let views = view.as_ref().and_then(FleetView::peers).zip(to_peers);
         responses.set_peers(views.map(|(view, tls)| peers::of(view, tls)));

@@ -49,6 +49,11 @@ impl Outgoing {
         *to = fleet.map_or(To::Nobody, To::Fleet);
     }
 
+    /// Whether one ends, and the next one is not there yet.
+    pub(super) fn waits(&self) -> bool {
+        matches!(*self.to(), To::Next(_))
+    }
+
     fn to(&self) -> MutexGuard<'_, To> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,9 +94,10 @@ mod tests {
         take(&tag("a"), soft);
         outgoing.wait();
         take(&tag("b"), Cause::Changed);
-        assert_eq!(tags(&first), [tag("a")]);
+        assert_eq!((outgoing.waits(), tags(&first)), (true, vec![tag("a")]));
         outgoing.go_to(Some(to_next));
         take(&tag("c"), soft);
+        assert!(!outgoing.waits());
         assert_eq!(*next.lock().expect("no panic"), [(tag("b"), Cause::Changed), (tag("c"), soft)]);
         outgoing.wait();
         (0..=MOST).for_each(|_| take(&tag("d"), soft));

@@ -33,6 +33,7 @@ use super::convert;
 use super::dns::{DnsState, Moment};
 use super::drop_thread::DropThread;
 use super::fleet::FleetState;
+use super::fleet_purges::Outgoing;
 use super::helpers::HelperDirectories;
 use super::listeners::{Place, bind};
 use super::observe::Observed;
@@ -189,6 +190,7 @@ impl Server {
             dns: ArcSwap::default(),
             zones: dns_state.operations(),
             fleet: ArcSwapOption::default(),
+            purges: Outgoing::default(),
             seeds: tls_state.seeds(),
         });
         let mut server = Self {

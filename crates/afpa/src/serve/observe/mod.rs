@@ -32,6 +32,7 @@ use afpa_workers::access_log::AccessLog;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::{Value, json};
 
+use super::fleet_purges::Outgoing;
 use super::serving::Serving;
 use super::zone_operations::ZoneOperations;
 use crate::span_export::SpanExport;
@@ -63,6 +64,8 @@ pub(crate) struct Observed {
     pub(super) zones: Arc<ZoneOperations>,
     /// The fleet, while there is one.
     pub(super) fleet: ArcSwapOption<FleetView>,
+    /// Purges of clients on their way to it.
+    pub(super) purges: Outgoing,
     /// The seeds of its shared keys.
     pub(super) seeds: Arc<ArcSwapOption<Seeds>>,
 }
