@@ -6,7 +6,7 @@
 //! | state | file |
 //! |---|---|
 //! | derive request | `derive.rs` (over [`afpa_http::request`]) |
-//! | derive cached response | `derive.rs`, `route.rs` (over [`afpa_router`]), `auth.rs`, `respond.rs` |
+//! | derive cached response | `derive/cached.rs`, `route.rs` (over [`afpa_router`]), `auth.rs`, `respond.rs` |
 //! | derive miss response | `derive/miss.rs` |
 //! | derive uncached response | `uncached.rs`, `load/` |
 //! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
