@@ -9,7 +9,7 @@
 //! | `message.rs`, `proof.rs` | orders and heartbeats as bytes; the part of these that is sealed |
 //! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
 //! | `members.rs` | the machines that are there, and those that have carried out an order |
-//! | `orders.rs` | orders on their way to the log, and their fate |
+//! | `orders.rs`, `orders/` | orders on their way to the log, and their fate |
 //! | `owners/`, `peers/`, `cooperation.rs` | the machines that keep an answer for all, and questions for it |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
