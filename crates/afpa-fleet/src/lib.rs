@@ -21,7 +21,7 @@
 //! | `shelf.rs`, `records.rs`, `shelving.rs` | records that all machines have, each with a lease; for other threads; the conversation |
 //! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
-//! | `agent.rs`, `nats.rs`, `streams.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
+//! | `agent.rs`, `nats.rs`, `nats/`, `streams.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
 //!
 //! The cores read no clock and no socket, and tests run them in a network that loses, doubles and reorders: those of orders, of
 //! members, of owners, of a roll-out, of the lease and of the keys.
