@@ -1,7 +1,5 @@
 //! The commands that ask a running afpa, or give it an order.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
 use super::target::{Target, seconds};
