@@ -16,16 +16,16 @@ use std::process::ExitCode;
 use afpa_fast_path::{MOST_WAYS, is_left_out};
 use afpa_http::{Method, target};
 use afpa_module_http::{separated, shut};
-use afpa_router::{Action, ListenerId, MOST_REWRITES, Question, SiteId, Unrouted};
+use afpa_router::{
+    Action, Explanation, ListenerId, MOST_REWRITES, Question, SiteId, Unrouted, Verdict,
+};
 use anyhow::Context as _;
 
 use super::print;
 use crate::cli::Route;
-use afpa_config::{CacheMode, Loaded, Machine, Overrides, error_pages, load};
-use cache::{asks_others, kept};
-use files::{is_directory, is_file};
+use afpa_config::{Loaded, Machine, Overrides, error_pages, load};
 use rights::other_readings;
-use told::Told;
+use told::{Look, Told};
 use url::{Url, field, listener};
 use way::conditions;
 
@@ -95,8 +95,7 @@ impl Told<'_> {
         let path = target::normalise(url.path.as_bytes(), &mut scratch)
             .with_context(|| format!("no request set has the path {}", url.path))?;
         let spelled = target::spell(url.path.as_bytes(), &mut spelled).unwrap_or_default();
-        let (loaded, routes) = (self.loaded, self.routes);
-        let told = self;
+        let routes = self.routes;
         let question = Question {
             listener,
             host: url.host,
@@ -107,150 +106,97 @@ impl Told<'_> {
         };
         let explanation = routes.router.explain(&question);
         if is_first {
-            told.site(&explanation);
+            self.site(&explanation);
         }
-        told.path(url, path, &explanation);
-        told.tried(&explanation);
+        self.path(url, path, &explanation);
+        self.tried(&explanation);
         let apart = separated(path);
         let shut = shut(&routes.router, &question, &apart);
         let verdict = shut.map_or_else(|| routes.router.route(&question), Ok);
         let others = other_readings(routes, &verdict, path, &apart);
-        let is_counted = told.rates(&question, &verdict, &apart);
-        let guarded = told.access(&question, &verdict, &others);
+        let is_counted = self.rates(&question, &verdict, &apart);
+        let guarded = self.access(&question, &verdict, &others);
         if is_counted && !guarded && is_first {
-            told.row("kernel", "never answers: it counts no request by its place");
+            self.row("kernel", "never answers: it counts no request by its place");
         }
         let guarded = guarded || is_counted;
         match verdict {
             Err(Unrouted::Misdirected) => {
-                told.row("answer", "421: no site of this address has this host")
+                self.row("answer", "421: no site of this address has this host");
+                Ok(Next::Nowhere)
             }
             Err(Unrouted::NotFound(SiteId(index))) => {
-                told.row("answer", "404: no request set of the site has it");
-                if let Some(site) = loaded.config.sites.get(index as usize) {
-                    told.errors(&error_pages(site, None, None));
+                self.row("answer", "404: no request set of the site has it");
+                if let Some(site) = self.loaded.config.sites.get(index as usize) {
+                    self.errors(&error_pages(site, None, None));
                 }
+                Ok(Next::Nowhere)
             }
             Ok(verdict) => {
-                let guarded_by_somebody = guarded;
-                let guarded = guarded || !verdict.certain || !is_first;
-                if let Some(set) = routes.router.set(verdict.set) {
-                    told.row("request set", &set.name);
-                    told.row("behaviour", &loaded.shown(&routes.hierarchy, &set.behaviour));
-                }
-                let below = verdict.path.join(&mut Vec::new()).to_vec();
-                let below = target::shown(&below);
-                match verdict.action {
-                    Action::Cached { root, fallback, scripts } => {
-                        let root = routes.hierarchy.root(*root);
-                        if let Some(root) = root {
-                            let index = match below.ends_with('/') {
-                                true => root.index.join(" or "),
-                                false => String::new(),
-                            };
-                            told.row(
-                                "file",
-                                &format!("{}{below}{index}", root.directory.display()),
-                            );
-                        }
-                        let script = root.filter(|root| root.scripts).and_then(|root| {
-                            told.script(
-                                root,
-                                &below,
-                                (scripts.as_deref(), fallback.as_ref()),
-                                guarded,
-                            )
-                        });
-                        if root.is_some_and(|root| is_directory(root, &below)) {
-                            told.row("answer", "301: a directory, which has a slash at its end");
-                        } else if let Some(fallback) =
-                            fallback.as_ref().filter(|_| script.is_none())
-                        {
-                            let there = root.is_some_and(|root| is_file(root, &below));
-                            told.fallback(&loaded.fallback(fallback), there, guarded);
-                        }
-                    }
-                    Action::Distributed { group, .. } => {
-                        let mut room = Vec::new();
-                        let at_server = match verdict.content.target() {
-                            None => verdict.path.spelled(spelled, path.len(), &mut room),
-                            Some(_) => {
-                                room = verdict.target(&question, spelled).unwrap_or_default();
-                                &room
-                            }
-                        };
-                        told.row("asks for", &String::from_utf8_lossy(at_server));
-                        if let Some(set) = routes.router.set(verdict.set)
-                            && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
-                        {
-                            let mode = site.cache_mode(set.path, set.content);
-                            let told_of = kept(&site.cache, mode, &options.method, fields);
-                            told.row("cache", &told_of);
-                            let group = loaded.config.groups.get(group.0 as usize);
-                            let is_http = group.is_some_and(|group| !group.settings.fastcgi);
-                            let is_same = verdict.content.target().is_none()
-                                && !site.compresses(set.path, set.content);
-                            if loaded.config.peers_listen().is_some()
-                                && (is_http && is_same && mode != CacheMode::Off)
-                                && asks_others(&options.method, fields)
-                            {
-                                told.row("fleet", "a miss asks the machine that keeps the answer, then the server");
-                            }
-                            told.limits(site.server_limits(set.path, set.content));
-                            told.mirror(site.mirror_of(set.path, set.content));
-                        }
-                    }
-                    Action::Redirect(_) => {
-                        let location = verdict.location(&question, spelled).unwrap_or_default();
-                        told.row("location", &String::from_utf8_lossy(&location));
-                    }
-                    Action::Again(_) => {
-                        let Some(target) = verdict.target(&question, spelled) else {
-                            told.row("answer", "400: the new path would have a segment of dots");
-                            return Ok(Next::Found);
-                        };
-                        let target = String::from_utf8_lossy(&target).into_owned();
-                        told.row("rewritten to", &target);
-                        if is_first && !guarded_by_somebody {
-                            told.row("kernel", "never answers: another target decides");
-                        }
-                        return Ok(Next::Again(target));
-                    }
-                    Action::Fixed(_) => {}
-                }
-                if let Some(set) = routes.router.set(verdict.set) {
-                    let is_file = matches!(verdict.action, Action::Cached { .. });
-                    told.fields(set, path, is_file);
-                }
-                if let Some(set) = routes.router.set(verdict.set) {
-                    told.compression(set);
-                }
-                if let Some(set) = routes.router.set(verdict.set)
-                    && let Some(site) = loaded.config.sites.get(set.site.0 as usize)
-                {
-                    let place = site.paths.get(set.path);
-                    let content = place.and_then(|place| place.contents.get(set.content));
-                    told.errors(&error_pages(site, place, content));
-                }
-                let is_kept = matches!(verdict.action, Action::Cached { .. })
-                    || matches!(verdict.action, Action::Distributed { .. })
-                        && question.method.is_get_or_head();
-                if is_kept && !verdict.certain && is_first {
-                    let more = conditions(&routes.router, &explanation);
-                    told.row("kernel", &format!("never answers: {more} may decide"));
-                }
-                if let Some(set) = routes.router.set(verdict.set)
-                    && is_left_out(&routes.router, set)
-                {
-                    told.row(
-                    "note",
-                    &format!(
-                        "{MOST_WAYS} sites or prefixes before it lead to these files: never answered in the kernel"
-                    ),
-                );
-                }
+                let look = Look { question, method: &options.method, spelled, is_first, guarded };
+                Ok(self.reached(&look, &verdict, &explanation))
             }
         }
-        Ok(if verdict.is_ok() { Next::Found } else { Next::Nowhere })
+    }
+
+    /// Explains the request set that a request has reached.
+    fn reached(
+        &mut self,
+        look: &Look<'_>,
+        verdict: &Verdict<'_, '_>,
+        explanation: &Explanation<'_, '_>,
+    ) -> Next {
+        let (loaded, routes) = (self.loaded, self.routes);
+        let Some(set) = routes.router.set(verdict.set) else { return Next::Found };
+        self.row("request set", &set.name);
+        self.row("behaviour", &loaded.shown(&routes.hierarchy, &set.behaviour));
+        match verdict.action {
+            Action::Cached { root, fallback, scripts } => {
+                let below = target::shown(verdict.path.join(&mut Vec::new()));
+                let guarded = look.guarded || !verdict.certain || !look.is_first;
+                self.cached(*root, &below, (scripts.as_deref(), fallback.as_ref()), guarded);
+            }
+            Action::Distributed { group, .. } => self.distributed(look, verdict, set, *group),
+            Action::Redirect(_) => {
+                let location = verdict.location(&look.question, look.spelled).unwrap_or_default();
+                self.row("location", &String::from_utf8_lossy(&location));
+            }
+            Action::Again(_) => return self.again(look, verdict),
+            Action::Fixed(_) => {}
+        }
+        let is_file = matches!(verdict.action, Action::Cached { .. });
+        self.fields(set, look.question.path, is_file);
+        self.compression(set);
+        if let Some(site) = loaded.config.sites.get(set.site.0 as usize) {
+            let place = site.paths.get(set.path);
+            let content = place.and_then(|place| place.contents.get(set.content));
+            self.errors(&error_pages(site, place, content));
+        }
+        let is_kept = is_file
+            || matches!(verdict.action, Action::Distributed { .. })
+                && look.question.method.is_get_or_head();
+        if is_kept && !verdict.certain && look.is_first {
+            let more = conditions(&routes.router, explanation);
+            self.row("kernel", &format!("never answers: {more} may decide"));
+        }
+        if is_left_out(&routes.router, set) {
+            let before = format!("{MOST_WAYS} sites or prefixes before it lead to these files");
+            self.row("note", &format!("{before}: never answered in the kernel"));
+        }
+        Next::Found
+    }
+
+    /// Explains the target that is routed in the place of the request's.
+    fn again(&mut self, look: &Look<'_>, verdict: &Verdict<'_, '_>) -> Next {
+        let Some(target) = verdict.target(&look.question, look.spelled) else {
+            self.row("answer", "400: the new path would have a segment of dots");
+            return Next::Found;
+        };
+        let target = String::from_utf8_lossy(&target).into_owned();
+        self.row("rewritten to", &target);
+        if look.is_first && !look.guarded {
+            self.row("kernel", "never answers: another target decides");
+        }
+        Next::Again(target)
     }
 }

@@ -1,14 +1,50 @@
 //! Whether the answer of a server is kept for others, and whether other machines are asked for it.
 
+use afpa_router::{GroupId, RequestSet, Verdict};
+
+use super::told::{Look, Told};
 use afpa_config::{CacheMode, SiteCache};
 
+impl Told<'_> {
+    /// The path that a server is asked for, and whether it has to be asked.
+    pub(super) fn distributed(
+        &mut self,
+        look: &Look<'_>,
+        verdict: &Verdict<'_, '_>,
+        set: &RequestSet,
+        group: GroupId,
+    ) {
+        let Look { question, method, spelled, .. } = *look;
+        let (fields, _) = question.fields;
+        let mut room = Vec::new();
+        let at_server = match verdict.content.target() {
+            None => verdict.path.spelled(spelled, question.path.len(), &mut room),
+            Some(_) => {
+                room = verdict.target(&question, spelled).unwrap_or_default();
+                &room
+            }
+        };
+        self.row("asks for", &String::from_utf8_lossy(at_server));
+        let config = &self.loaded.config;
+        let Some(site) = config.sites.get(set.site.0 as usize) else { return };
+        let mode = site.cache_mode(set.path, set.content);
+        self.row("cache", &kept(&site.cache, mode, method, fields));
+        let group = config.groups.get(group.0 as usize);
+        let is_http = group.is_some_and(|group| !group.settings.fastcgi);
+        let is_same = verdict.content.target().is_none() && !site.compresses(set.path, set.content);
+        if config.peers_listen().is_some()
+            && (is_http && is_same && mode != CacheMode::Off)
+            && asks_others(method, fields)
+        {
+            self.row("fleet", "a miss asks the machine that keeps the answer, then the server");
+        }
+        self.limits(site.server_limits(set.path, set.content));
+        self.mirror(site.mirror_of(set.path, set.content));
+    }
+}
+
 /// How the shared cache treats such a request, and why.
-pub(super) fn kept(
-    cache: &SiteCache,
-    mode: CacheMode,
-    method: &str,
-    fields: &[(String, String)],
-) -> String {
+fn kept(cache: &SiteCache, mode: CacheMode, method: &str, fields: &[(String, String)]) -> String {
     let has = |wanted: &str| fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
     if mode == CacheMode::Off {
         return "off: no answer is kept".to_owned();
@@ -51,7 +87,7 @@ pub(super) fn kept(
 }
 
 /// Whether other machines are asked for the answer to such a request, as far as its fields say.
-pub(super) fn asks_others(method: &str, fields: &[(String, String)]) -> bool {
+fn asks_others(method: &str, fields: &[(String, String)]) -> bool {
     const NOT_WITH: [&str; 5] =
         ["authorization", "range", "if-match", "if-unmodified-since", "upgrade"];
     let is_out =

@@ -1,13 +1,37 @@
 //! The file, the script and the fallback of a path, as the folders are now.
 
-use afpa_router::{Fallback, Scripts};
+use afpa_router::{Fallback, RootId, Scripts};
 
 use super::told::Told;
 use afpa_config::Root;
 
 impl Told<'_> {
+    /// The file, the script or the fallback that a path below a root leads to now.
+    pub(super) fn cached(
+        &mut self,
+        root: RootId,
+        below: &str,
+        (scripts, fallback): (Option<&Scripts>, Option<&Fallback>),
+        guarded: bool,
+    ) {
+        let (loaded, routes) = (self.loaded, self.routes);
+        let Some(root) = routes.hierarchy.root(root) else { return };
+        let index = match below.ends_with('/') {
+            true => root.index.join(" or "),
+            false => String::new(),
+        };
+        self.row("file", &format!("{}{below}{index}", root.directory.display()));
+        let is_run =
+            root.scripts && self.script(root, below, (scripts, fallback), guarded).is_some();
+        if is_directory(root, below) {
+            self.row("answer", "301: a directory, which has a slash at its end");
+        } else if let Some(fallback) = fallback.filter(|_| !is_run) {
+            self.fallback(&loaded.fallback(fallback), is_file(root, below), guarded);
+        }
+    }
+
     /// `there`: the file is there.
-    pub(super) fn fallback(&mut self, fallback: &str, there: bool, guarded: bool) {
+    fn fallback(&mut self, fallback: &str, there: bool, guarded: bool) {
         let (when, kernel) = match there {
             true => ("when the file is gone", "may answer with the file"),
             false => ("now: there is no such file", "never answers for a fallback"),
@@ -19,7 +43,7 @@ impl Told<'_> {
     }
 
     /// The script that a path leads to now, if any.
-    pub(super) fn script(
+    fn script(
         &mut self,
         root: &Root,
         below: &str,
@@ -62,7 +86,7 @@ impl Told<'_> {
 }
 
 /// Whether a path leads to a file below a root now, as far as this user sees.
-pub(super) fn is_file(root: &Root, below: &str) -> bool {
+fn is_file(root: &Root, below: &str) -> bool {
     let path = root.directory.join(below.trim_start_matches('/'));
     match below.ends_with('/') {
         true => root.index.iter().any(|name| path.join(name).is_file()),
@@ -71,6 +95,6 @@ pub(super) fn is_file(root: &Root, below: &str) -> bool {
 }
 
 /// Whether a path without a slash at its end leads to a directory with a default file.
-pub(super) fn is_directory(root: &Root, below: &str) -> bool {
+fn is_directory(root: &Root, below: &str) -> bool {
     !below.ends_with('/') && is_file(root, &format!("{below}/"))
 }
