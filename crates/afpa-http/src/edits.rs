@@ -205,15 +205,13 @@ impl<'a> Edits<'a> {
     pub fn apply(self, out: &mut Vec<u8>, begin: usize, status: u16, kind: Option<&[u8]>) {
         self.apply_shared(out, begin, status, kind);
         // A server's own id would be a second one, or in a kept answer that of another request.
-        if let Some(rule) = &self.rules.id {
-            remove_lines(out, begin, |name| rule.is(name));
-        }
+        self.remove_id(out, begin);
         for (name, value) in self.own_fields() {
             put_last(out, &[name.as_bytes(), b": ", value]);
         }
     }
 
-    /// Removes a server's own id from an interim response that begins at `begin` and ends with the buffer.
+    /// Removes a server's own id from a response that begins at `begin` and ends with the buffer.
     pub fn remove_id(self, out: &mut Vec<u8>, begin: usize) {
         if let Some(rule) = &self.rules.id {
             remove_lines(out, begin, |name| rule.is(name));

@@ -84,18 +84,11 @@ impl Way {
     }
 
     pub(super) fn stream(&self, kind: Log) -> String {
-        let what = match kind {
-            Log::Purges => "purges",
-            Log::Bans => "bans",
-        };
-        format!("{}-{what}", self.settings.prefix)
+        format!("{}-{}", self.settings.prefix, word(kind))
     }
 
     pub(crate) fn log_subject(&self, kind: Log) -> String {
-        self.subject(match kind {
-            Log::Purges => "purges",
-            Log::Bans => "bans",
-        })
+        self.subject(word(kind))
     }
 
     /// A log that is not there yet. One that is there stays as somebody has made it.
@@ -114,6 +107,14 @@ impl Way {
             num_replicas: self.settings.replicas(),
             ..Config::default()
         }
+    }
+}
+
+/// The word for a log in the names of streams and subjects.
+fn word(kind: Log) -> &'static str {
+    match kind {
+        Log::Purges => "purges",
+        Log::Bans => "bans",
     }
 }
 
