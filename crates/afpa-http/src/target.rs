@@ -2,6 +2,7 @@
 //! (RFC 3986 sections 2.1, 5.2.4 and 6.2.2).
 
 #[cfg(test)]
+#[path = "target_tests.rs"]
 mod tests;
 
 use crate::Status;
