@@ -17,7 +17,7 @@ pub(crate) struct Wanted {
     /// The second at which the authority is asked for the window again.
     pub(super) ask_at: u64,
     /// A random number below 1000: it chooses the time within a window, and spreads the attempts of many servers.
-    chance: u64,
+    pub(super) chance: u64,
     /// Not before this second.
     pub(crate) not_yet: u64,
     /// A client has asked for it.
