@@ -22,7 +22,9 @@ use afpa_framework::{
     Cached, Client, ClientStream, Derived, Diagram, Helpers, Miss, Module, Now, Outbox, Peer,
     Protocol, Receipt, Secured, Table, Then, Timeout, Waiting,
 };
-use afpa_http::{BodyLength, FieldSlots, Status, Version, body::BodySkipper, request, request::Said};
+use afpa_http::{
+    BodyLength, FieldSlots, Status, Version, body::BodySkipper, request, request::Said,
+};
 use afpa_proxy::exchange;
 use afpa_router::ListenerId;
 use afpa_shared_cache::{KeyRoom, StoredResponse};

@@ -1,7 +1,9 @@
 //! The parts of a path's entry: its reach, its content groups, their conditions, and the path for a server.
 
 use afpa_police::Prefix;
-use afpa_router::{ClientNetwork, Conditions, FieldCondition, FieldSource, Pattern, Reach, Rewrite};
+use afpa_router::{
+    ClientNetwork, Conditions, FieldCondition, FieldSource, Pattern, Reach, Rewrite,
+};
 
 use crate::site_settings::{Behaviour, UrlPath};
 use crate::traps::has_escape;

@@ -215,10 +215,7 @@ fn a_preflight_is_an_options_request_that_asks_for_a_method() {
     assert_eq!(fields(&head("GET", &format!("Origin: https://a\r\n{asked}"))), None);
     assert_eq!(fields(&head("OPTIONS", "Origin: https://a\r\n")), None);
     assert_eq!(fields(&head("OPTIONS", asked)), None);
-    assert_eq!(
-        fields(&head("OPTIONS", &format!("Origin: https://b\r\n{asked}"))),
-        Some(vec![])
-    );
+    assert_eq!(fields(&head("OPTIONS", &format!("Origin: https://b\r\n{asked}"))), Some(vec![]));
     let lines = format!("Origin: https://a\r\n{asked}Access-Control-Request-Headers: x-a\r\n");
     let expected = [
         "Access-Control-Allow-Methods: GET, PUT",

@@ -105,9 +105,8 @@ fn ways_that_the_kernel_has_no_room_for_are_told() {
 #[test]
 fn ids_are_told_and_what_they_mean_for_the_kernel() {
     let told = |site: &str, own: &str| {
-        let file = format!(
-            "[[site]]\nroot = \"/srv\"\n{site}\n[[site.path]]\nprefix = \"/a/\"\n{own}\n"
-        );
+        let file =
+            format!("[[site]]\nroot = \"/srv\"\n{site}\n[[site.path]]\nprefix = \"/a/\"\n{own}\n");
         asked_of(&file, "/a/b", &[]).0
     };
     let never = "kernel       never answers: each answer has an id of its own\n";
