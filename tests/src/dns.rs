@@ -433,6 +433,12 @@ impl TapReader {
     }
 }
 
+/// The length of a test that could go on for ever: `AFPA_DNS_SOAK` in seconds, else the usual one.
+pub fn soak_length(usual: u64) -> Duration {
+    let seconds = std::env::var("AFPA_DNS_SOAK").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(usual))
+}
+
 /// The secret of a server with cookies.
 pub const COOKIE_SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 /// The type of addresses.

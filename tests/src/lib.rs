@@ -15,6 +15,7 @@ pub mod codings;
 pub mod collector;
 pub mod dates;
 pub mod dns;
+pub mod ferret;
 pub mod h2;
 mod library;
 pub mod monitoring;

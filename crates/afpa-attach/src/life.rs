@@ -1,14 +1,13 @@
 //! The life of an attachment.
 
+mod start;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afpa_bpf::preflight::Watch;
-use afpa_bpf::{
-    Carriers, Change, ClaimRefused, FastPath, Interface, PinDir, PinDirRefused, PortClaim,
-    RtxThread, Settings, interfaces, is_reachable,
-};
-use afpa_cache::root::{DocumentRoot, Entry, RootSettings};
+use afpa_bpf::{Carriers, Change, FastPath, Interface, PinDir, PortClaim, RtxThread, is_reachable};
+use afpa_cache::root::{DocumentRoot, RootSettings};
 use afpa_cache::watch::{WatchSettings, Watcher};
 use afpa_police::{Police, PoliceSettings};
 use afpa_self_check::{SelfCheck, SelfCheckSettings};
@@ -26,8 +25,11 @@ use crate::settings::{AttachSettings, map_sizes};
 use crate::signals::{listen_to_signals, next_signal};
 use crate::sockets::Sockets;
 use crate::status::Status;
-use crate::stranger::{self, Stranger};
-use crate::{ReadPolice, Scope, control, police};
+use crate::stranger::Stranger;
+use crate::{ReadPolice, control, police};
+use start::{
+    check_readable, interfaces_of_others, load, open_pin_dir, preflight, stranger_of, taken,
+};
 
 /// Accelerates a server until a signal ends it. Must run in the network namespace of the server.
 ///
@@ -344,29 +346,6 @@ impl Attachment {
     }
 }
 
-/// The interfaces, without those of strangers: no client comes by them.
-fn interfaces_of_others() -> std::io::Result<Vec<Interface>> {
-    let mut all = interfaces()?;
-    all.retain(|interface| !interface.name.starts_with(stranger::INTERFACE));
-    Ok(all)
-}
-
-/// The second client that asks the server, besides this machine. None where only this machine can reach the server.
-fn stranger_of(settings: &AttachSettings) -> anyhow::Result<Option<Arc<Stranger>>> {
-    if settings.listen.iter().all(|listen| listen.ip().is_loopback()) {
-        return Ok(None);
-    }
-    if settings.ask_only_locally {
-        say("asking from this machine only: what it may see will be sent to everybody");
-        return Ok(None);
-    }
-    let stranger = Stranger::make(settings.port()).context(
-        "the server cannot be asked as a stranger, so nothing would be answered; \
-         --ask-only-locally takes what this machine is told for what everybody is told",
-    )?;
-    Ok(Some(Arc::new(stranger)))
-}
-
 /// Retransmits answers that are not acknowledged in time.
 fn tender(filler: &Arc<Filler>) -> std::io::Result<RtxThread> {
     let filler = Arc::clone(filler);
@@ -394,22 +373,6 @@ fn self_check(
         stopped.stop_for(found);
     })
     .map(Some)
-}
-
-/// The error for a port that another fast path has, with the remedy.
-fn taken(refused: ClaimRefused) -> anyhow::Error {
-    let remedy = refused.remedy();
-    anyhow::Error::new(refused).context(format!("the port cannot be accelerated ({remedy})"))
-}
-
-/// Looks at the host, and says what limits the fast path there.
-fn preflight(settings: &AttachSettings) -> anyhow::Result<Watch> {
-    let watch = Watch::begin(&settings.listen, false);
-    if let Some(refusal) = watch.refusal() {
-        bail!("the kernel cannot answer here: {refusal}");
-    }
-    watch.limits().for_each(|finding| say(&format!("! {finding}")));
-    Ok(watch)
 }
 
 /// Attaches the programs to interfaces that do not have them yet.
@@ -442,67 +405,3 @@ fn tell(change: Change, settings: &AttachSettings) -> anyhow::Result<()> {
     }
     Ok(())
 }
-
-/// Nothing could be compared with files that the user of the process may not read.
-fn check_readable(root: &DocumentRoot, settings: &AttachSettings) -> anyhow::Result<()> {
-    let listed = match root.resolve(b"/") {
-        Ok(Entry::Directory(folder)) => folder.list(true, 0).map(|_| ()),
-        _ => Err(std::io::ErrorKind::PermissionDenied.into()),
-    };
-    match listed {
-        // There is more to list than nothing.
-        Err(error) if error.kind() != std::io::ErrorKind::FileTooLarge => {
-            let root = settings.root.display();
-            bail!("{root} may not be read: change its permissions, or choose another --user")
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The folder for the objects that connections need when this process has ended. A folder of an earlier process stays
-/// if the start fails.
-fn open_pin_dir(settings: &AttachSettings) -> Option<PinDir> {
-    let name = PinDir::name_of_attach(settings.port()).map_err(PinDirRefused::from);
-    match name.and_then(|name| PinDir::open(name, settings.owner)) {
-        Ok(mut pin_dir) => {
-            pin_dir.leave(pin_dir.was_inherited());
-            Some(pin_dir)
-        }
-        Err(refused) => {
-            say(&format!("connections cannot survive this process: {refused}"));
-            None
-        }
-    }
-}
-
-fn load(settings: &AttachSettings, pin_dir: Option<&PinDir>) -> anyhow::Result<FastPath> {
-    let longest = settings.scope.longest;
-    let several_segments = longest > Scope::ONE_SEGMENT;
-    let defaults = map_sizes();
-    let fast_path = FastPath::load(Settings {
-        refresh: settings.server_timeout / 2,
-        bypass_after: settings.bypass_after,
-        bypass_time: match settings.keeps.is_empty() {
-            true => defaults.bypass_time,
-            false => KEPT_BYPASS_TIME,
-        },
-        firewall_interval: settings.firewall_interval,
-        socketless: settings.socketless,
-        admission: settings.admission,
-        socketless_idle: settings.server_timeout,
-        keep_in: pin_dir.map(PinDir::path),
-        answer_max: u32::try_from(settings.answer_max).unwrap_or(u32::MAX),
-        last_answer_max: u32::try_from(longest).unwrap_or(u32::MAX),
-        pages: if several_segments { PAGES } else { 0 },
-        transfers: if several_segments { TRANSFERS } else { 1 },
-        ..defaults
-    });
-    fast_path.context("the fast path cannot be had")
-}
-
-/// Longer than usual: a connection's targets must be learnt and asked for before the connection is bypassed.
-const KEPT_BYPASS_TIME: Duration = Duration::from_secs(10);
-
-/// For answers of several segments: an eighth has its memory from the start on, the others take 8 KiB each while they are used.
-const PAGES: u32 = 4096;
-const TRANSFERS: u32 = 4096;

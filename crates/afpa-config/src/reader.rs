@@ -5,21 +5,21 @@
 //! from the record that the reader keeps of these calls. Reading does not stop at the first error: a
 //! wrong value is reported, and its default is used until the end.
 
+mod lists;
+mod paths;
+
 use std::fmt::Display;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::choice::Choice;
 use crate::document::{Node, Table, Value};
 use crate::fault::{
-    Fault, Report, each, gather, path_rule, read_choice, read_count, read_flag, read_text,
-    read_text_or_count, read_within, text_of,
+    Fault, Report, read_choice, read_count, read_flag, read_text, read_text_or_count, read_within,
 };
 use crate::finding::{Finding, Location, Source};
 use crate::overrides::Overrides;
-use crate::settings::{Instance, Setting, Settings, quote, quote_list, quote_map};
+use crate::settings::{Instance, Setting, Settings, quote};
 use crate::suggest;
 use crate::units::{
     Amount, Unfit, human_size, parse_amount, parse_duration, parse_size, show_duration, show_size,
@@ -80,9 +80,6 @@ impl<'i> Reader<'i> {
         None
     }
 }
-
-/// A name and its text.
-type Pair = (String, String);
 
 /// `count, 1 to 1024`.
 fn kind_within<T: Copy>(
@@ -215,29 +212,6 @@ impl<'i> Section<'_, 'i> {
         self.read_or(key, word, C::kind, |value: &C| quote(value.word()), read_choice)
     }
 
-    pub(crate) fn choices<C: Choice>(&mut self, key: &'static str, default: &[C]) -> Vec<C> {
-        let show = |values: &Vec<C>| quote_list(values.iter().map(|value| value.word()));
-        let kind = || format!("list of {}", C::kind());
-        self.read(key, kind, default.to_vec(), show, |node| each(node, read_choice))
-    }
-
-    /// Words of a choice, and texts behind a prefix that `other` accepts; none by default.
-    pub(crate) fn choices_or<C: Choice, T: Display>(
-        &mut self,
-        key: &'static str,
-        prefix: &'static str,
-        own: fn(C) -> T,
-        other: fn(&str) -> Result<T, Unfit>,
-    ) -> Vec<T> {
-        let kind = format!("{}, or `{prefix}NAME`", C::kind());
-        self.list(key, &kind, Vec::new(), |node| match text_of(node) {
-            Ok(text) if let Some(name) = text.strip_prefix(prefix) => {
-                other(name).map_err(|unfit| Fault::unfit(node, unfit))
-            }
-            _ => read_choice(node).map(own),
-        })
-    }
-
     /// A text that `rule` accepts, described as `kind`.
     pub(crate) fn text<T: Display>(
         &mut self,
@@ -277,115 +251,6 @@ impl<'i> Section<'_, 'i> {
         self.read_or(key, word, || kind.to_owned(), show, |node| read_text_or_count(node, rule))
     }
 
-    /// A list of texts that `rule` accepts.
-    pub(crate) fn texts<T: Display>(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        default: Vec<T>,
-        rule: fn(&str) -> Result<T, Unfit>,
-    ) -> Vec<T> {
-        self.list(key, kind, default, |item| read_text(item, rule))
-    }
-
-    /// A list of texts, none by default, of which some may be written as numbers.
-    pub(crate) fn texts_or_counts<T: Display>(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        rule: fn(&str) -> Result<T, Unfit>,
-    ) -> Vec<T> {
-        self.list(key, kind, Vec::new(), |item| read_text_or_count(item, rule))
-    }
-
-    fn list<T: Display>(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        default: Vec<T>,
-        read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
-    ) -> Vec<T> {
-        let show = |values: &Vec<T>| quote_list(values.iter().map(T::to_string));
-        self.read(key, || format!("list of {kind}"), default, show, |node| each(node, &read))
-    }
-
-    /// `texts` with a long default, which all sections share.
-    pub(crate) fn common_texts(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        default: &Arc<[String]>,
-        rule: fn(&str) -> Result<String, Unfit>,
-    ) -> Arc<[String]> {
-        let show = |values: &Arc<[String]>| quote_list(values.iter());
-        let default = Arc::clone(default);
-        self.read(
-            key,
-            || format!("list of {kind}"),
-            default,
-            show,
-            |node| each(node, |item| read_text(item, rule)).map(Arc::from),
-        )
-    }
-
-    /// A list of paths. Relative ones are resolved.
-    pub(crate) fn paths(&mut self, key: &'static str) -> Vec<PathBuf> {
-        let paths = self.texts(key, "paths", Vec::new(), path_rule);
-        paths.into_iter().map(|path| self.resolve(key, path)).collect()
-    }
-
-    /// A required list of at least one item, which `read` converts.
-    pub(crate) fn required_list<T>(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        show: impl Fn(&T) -> String,
-        read: impl Fn(&Node) -> Result<T, Vec<Fault>>,
-    ) -> Vec<T> {
-        let show = |values: &Vec<T>| match &values[..] {
-            [] => "required".to_owned(),
-            values => {
-                let shown: Vec<String> = values.iter().map(&show).collect();
-                format!("[{}]", shown.join(", "))
-            }
-        };
-        self.read(
-            key,
-            || format!("list of {kind}"),
-            Vec::new(),
-            show,
-            |node| match &node.value {
-                Value::List(items) if items.is_empty() => {
-                    let remedy = "name at least one, or remove the section";
-                    Err(Fault::unfit(node, Unfit::new("the list is empty", remedy)))
-                }
-                _ => each(node, &read),
-            },
-        )
-    }
-
-    /// Pairs of names and texts that `rule` accepts, none by default.
-    pub(crate) fn pairs(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        rule: fn(&str, &str) -> Result<Pair, Unfit>,
-    ) -> Vec<Pair> {
-        let show = |pairs: &Vec<Pair>| quote_map(pairs);
-        self.read(
-            key,
-            || format!("table of {kind}"),
-            Vec::new(),
-            show,
-            |node| {
-                let Value::Table(table) = &node.value else { return Err(Fault::kind(node)) };
-                gather(table.iter().map(|(name, value)| {
-                    rule(&name.name, text_of(value)?).map_err(|unfit| Fault::unfit(value, unfit))
-                }))
-            },
-        )
-    }
-
     /// A required text; `None` if it was not given.
     pub(crate) fn required(
         &mut self,
@@ -400,56 +265,9 @@ impl<'i> Section<'_, 'i> {
         self.read(key, || kind.to_owned(), None, show, |node| read_text(node, rule).map(Some))
     }
 
-    /// A path that has no default; empty if it was not given.
-    pub(crate) fn required_path(&mut self, key: &'static str) -> PathBuf {
-        match self.required(key, "path", path_rule) {
-            Some(path) => self.resolve(key, path),
-            None => PathBuf::new(),
-        }
-    }
-
-    /// A path, or `none`.
-    pub(crate) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
-        let path = self.path_or(key, "path, or `none`", &["none"], "none");
-        (path != "none").then(|| PathBuf::from(path))
-    }
-
-    /// A path, or one of some words with a meaning of their own. Relative paths are resolved.
-    pub(crate) fn path_or(
-        &mut self,
-        key: &'static str,
-        kind: &str,
-        words: &[&str],
-        default: &str,
-    ) -> String {
-        let show = |value: &String| quote(value);
-        let default = default.to_owned();
-        let path =
-            self.read(key, || kind.to_owned(), default, show, |node| read_text(node, path_rule));
-        if words.contains(&path.as_str()) {
-            return path;
-        }
-        self.resolve(key, path).to_string_lossy().into_owned()
-    }
-
     /// Adds to the table the value that a setting such as "auto" has on this machine.
     pub(crate) fn note(&mut self, key: &'static str, note: impl Into<String>) {
         self.reader.settings.note(self.path, self.instance, key, note.into());
-    }
-
-    /// A file's paths are relative to its folder, an option's to the working directory.
-    fn resolve(&mut self, key: &'static str, path: String) -> PathBuf {
-        let resolved = match self.reader.settings.location_in(self.path, self.instance, key) {
-            Location::Option(_) => PathBuf::from(&path),
-            Location::File(span) => self.reader.source.folder_at(span.start).join(&path),
-            Location::Nowhere => self.reader.source.folder_at(0).join(&path),
-        };
-        let resolved = std::path::absolute(&resolved).unwrap_or(resolved);
-        let is_secret = self.find(key).0.is_some_and(Node::is_secret);
-        if resolved != Path::new(&path) && !is_secret {
-            self.note(key, resolved.display().to_string());
-        }
-        resolved
     }
 
     /// A value, or a word for none.

@@ -1,86 +1,19 @@
 //! The kernel's copies of cache objects: the cache reports objects that come and go, and the kernel follows.
 
-use std::collections::HashMap;
+mod pinnable;
+mod pinned;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use afpa_bpf::{
-    AcceptedCodings, FastPath, FreeRoom, PATH_MAX, PinError, PinRules, PinnedPlaces, Variant,
-};
+use afpa_bpf::{FastPath, FreeRoom, PATH_MAX, PinError, PinRules, PinnedPlaces};
 use afpa_cache::{Cache, Key, Object, ObjectId, Residency};
 
 use crate::event_log::{AnswerDescription, Origin, VersionRegister};
-use crate::rebalance::{self, Demand, Free, Share, Use, Weight};
-
-/// Decides which objects of a cache are pinned, and how.
-pub(crate) trait Pinnable<H>: Send + Sync {
-    /// Whether objects are pinned only once they were used.
-    fn is_offered_by_use(&self) -> bool {
-        false
-    }
-
-    /// The objects that the kernel may no longer answer with when the object of this key is gone.
-    fn depend_on(&self, _key: &Key) -> Vec<Key> {
-        Vec::new()
-    }
-
-    /// When this returns, the kernel answers with none of its objects until [`release`](Self::release). False: that cannot
-    /// be had at once.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    fn hold(&self) -> anyhow::Result<bool> {
-        Ok(false)
-    }
-
-    /// The kernel may answer with its objects again.
-    ///
-    /// # Errors
-    /// When the kernel refuses. User mode answers then.
-    fn release(&self) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    /// Whether objects that were pinned before are to be pinned once more: there is more to pin of them now.
-    fn is_wanted_anew(&self, _fast_path: &FastPath) -> bool {
-        false
-    }
-
-    /// Whether the kernel may have it at all.
-    fn is_for_kernel(&self, key: &Key, object: &Object<H>) -> bool;
-
-    /// Every site that the kernel answers for and target there that lead to the key's object.
-    fn targets(&self, key: &Key, object: &Object<H>) -> Vec<PinTarget>;
-
-    /// Calls `pin` with the part of the object that is to be pinned now, if there is one.
-    fn with_copy(
-        &self,
-        fast_path: &FastPath,
-        offered: (&Key, &Object<H>),
-        pin: &mut dyn FnMut(&PinCopy<'_>),
-    );
-}
-
-/// One URL under which an object is pinned, as requests spell it, for requests that accept these codings if it
-/// names some.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PinTarget {
-    pub(crate) site: u32,
-    pub(crate) path: Arc<[u8]>,
-    pub(crate) codings: Option<AcceptedCodings>,
-    /// Classes of request fields that matter to it.
-    pub(crate) matter: u32,
-}
-
-/// The part of an object that is pinned.
-pub(crate) struct PinCopy<'o> {
-    pub(crate) variants: &'o [Variant<'o>],
-    /// The answers to HTTP/1.0 that keeps its connection, as far as there are any.
-    pub(crate) old_kept: &'o [Variant<'o>],
-    /// When the kernel stops answering with it by itself.
-    pub(crate) until: Option<Instant>,
-}
+use crate::rebalance::{self, Demand, Free, Share, Weight};
+pub(crate) use pinnable::{PinCopy, PinTarget, Pinnable};
+use pinned::{PinnedEntry, PinnedObjects, PinnedTarget, RefusedObject};
 
 /// The kernel's copies for one configuration. A reload makes another one, with new numbers for its sites.
 pub(crate) struct KernelCache<H> {
@@ -115,42 +48,6 @@ pub(crate) struct OfferCounts {
     pub(crate) put_aside: AtomicU64,
     /// An object could not be taken back: the kernel must not answer any more.
     pub(crate) broken: AtomicBool,
-}
-
-#[derive(Default)]
-struct PinnedObjects {
-    /// Another configuration took over: nothing more is pinned.
-    closed: bool,
-    objects: HashMap<Key, PinnedEntry>,
-    /// There was no room for these, or not for all their targets. They are offered again when there is; none is in `objects`.
-    refused: HashMap<Key, RefusedObject>,
-    /// The room that `objects` take up.
-    taken: Demand,
-}
-
-/// One URL under which an object is pinned, and the versions that events name.
-struct PinnedTarget {
-    target: PinTarget,
-    versions: Vec<u64>,
-    demand: Demand,
-}
-
-/// An object in the kernel: every URL under which it is pinned, and how much it is used.
-struct PinnedEntry {
-    object: ObjectId,
-    until: Option<Instant>,
-    places: Vec<PinnedTarget>,
-    used: Use,
-    /// It was pinned when all was wanted of it that is wanted now.
-    anew: bool,
-}
-
-/// An object that found no room.
-struct RefusedObject {
-    demand: Demand,
-    used: Use,
-    /// Others are to have the room that it had, which is free a little later.
-    aside_until: Option<Instant>,
 }
 
 /// The kernel has given back the room of an object that was put aside, unless clients still need it, and the newcomer was offered.
@@ -412,57 +309,6 @@ impl<H> KernelCache<H> {
     fn lock(&self) -> MutexGuard<'_, PinnedObjects> {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl PinnedEntry {
-    fn demand(&self) -> Demand {
-        let mut demand = Demand::default();
-        self.places.iter().for_each(|place| demand.give(&place.demand));
-        demand.length = self.places.iter().map(|place| place.demand.length).max().unwrap_or(0);
-        demand
-    }
-}
-
-impl PinnedObjects {
-    fn put(&mut self, key: Key, held: PinnedEntry) {
-        self.taken.give(&held.demand());
-        self.objects.insert(key, held);
-    }
-
-    fn take(&mut self, key: &Key) -> Option<PinnedEntry> {
-        let held = self.objects.remove(key)?;
-        self.taken.take(&held.demand());
-        Some(held)
-    }
-
-    fn is_aside(&self, key: &Key, now: Instant) -> bool {
-        let until = self.refused.get(key).and_then(|waiting| waiting.aside_until);
-        until.is_some_and(|until| now < until)
-    }
-
-    fn note(&mut self, keys: &[Key], hits: &[u64]) {
-        for (key, hits) in keys.iter().zip(hits) {
-            if let Some(held) = self.objects.get_mut(key) {
-                held.used.note(*hits);
-            } else if let Some(waiting) = self.refused.get_mut(key) {
-                waiting.used.note(*hits);
-            }
-        }
-    }
-
-    fn weights(&self) -> Vec<Weight<Key>> {
-        let weights = self.objects.iter();
-        weights.map(|(key, held)| weight(key, held.demand(), &held.used)).collect()
-    }
-
-    fn waiting(&self) -> Vec<Weight<Key>> {
-        let waiting = self.refused.iter();
-        waiting.map(|(key, waiting)| weight(key, waiting.demand, &waiting.used)).collect()
-    }
-}
-
-fn weight(key: &Key, demand: Demand, used: &Use) -> Weight<Key> {
-    Weight { key: key.clone(), demand, benefit: rebalance::benefit(used, &demand) }
 }
 
 impl<H> Residency<H> for KernelCache<H> {

@@ -9,7 +9,7 @@
 //! | `message.rs`, `proof.rs` | orders and heartbeats as bytes; the part of these that is sealed |
 //! | `follower.rs` | a place in a log, and the meaning of a message and of a gap there |
 //! | `members.rs` | the machines that are there, and those that have carried out an order |
-//! | `orders.rs` | orders on their way to the log, and their fate |
+//! | `orders.rs`, `orders/` | orders on their way to the log, and their fate |
 //! | `owners/`, `peers/`, `cooperation.rs` | the machines that keep an answer for all, and questions for it |
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
@@ -21,7 +21,7 @@
 //! | `shelf.rs`, `records.rs`, `shelving.rs` | records that all machines have, each with a lease; for other threads; the conversation |
 //! | `seal.rs` | the secret of the fleet: sealed values, derived keys |
 //! | `machine.rs` | the machine itself, for the thread |
-//! | `agent.rs`, `nats.rs`, `streams.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
+//! | `agent.rs`, `nats.rs`, `nats/`, `streams.rs`, `send.rs`, `keep.rs` | the thread, and its conversation with the servers |
 //!
 //! The cores read no clock and no socket, and tests run them in a network that loses, doubles and reorders: those of orders, of
 //! members, of owners, of a roll-out, of the lease and of the keys.

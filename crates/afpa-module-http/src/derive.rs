@@ -1,10 +1,13 @@
 //! The state functions of HTTP: the module that the engine runs.
 
+mod cached;
+mod data;
 mod fallback;
 mod kept;
 mod miss;
 mod peer;
 mod question;
+mod skip;
 
 use std::cell::{Cell, OnceCell};
 use std::convert::Infallible;
@@ -14,41 +17,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::access::{AccessSink, KeptRecord};
-use afpa_cache::{Lookup, Millis, View};
+use afpa_cache::{Millis, View};
 use afpa_framework::{
     Cached, Client, ClientStream, Derived, Diagram, Helpers, Miss, Module, Now, Outbox, Peer,
-    Persistence, Protocol, Receipt, Secured, Table, Then, Timeout, Waiting,
+    Protocol, Receipt, Secured, Table, Then, Timeout, Waiting,
 };
-use afpa_http::marks::Marks;
 use afpa_http::{
-    BodyLength, FieldSlots, Request, Status, Version, body::BodySkipper, request, request::Said,
+    BodyLength, FieldSlots, Status, Version, body::BodySkipper, request, request::Said,
 };
-use afpa_police::Refusal;
 use afpa_proxy::exchange;
-use afpa_proxy::limit::ConnectionPermit;
-use afpa_router::{ListenerId, RequestSetId, SiteId};
+use afpa_router::ListenerId;
 use afpa_shared_cache::{KeyRoom, StoredResponse};
 
-use crate::asked::Asked;
 use crate::counters::HttpCounters;
-use crate::demand::Granted;
-use crate::errors::Errors;
 use crate::global::Global;
 use crate::header::HttpHeader;
 use crate::known_scripts::KnownScripts;
-use crate::learnt::{CheckedRequest, Learnt};
+use crate::learnt::CheckedRequest;
 use crate::marker::Marker;
-use crate::question::client_of;
-use crate::rates::{Limited, PlaceRates};
 use crate::remote::{ExchangedRequest, Remote};
 use crate::respond::Responder;
-use crate::route::{self, FileRoute, PathRoom, Route};
+use crate::route::PathRoom;
 use crate::scope_stats::ScopeTable;
 use crate::script::Script;
 use crate::uncached::{Work, Worked};
 
-use kept::Kept;
+use data::Again;
+pub use data::{HttpConnection, HttpRequest};
 pub use miss::Missed;
+use skip::{BrokenBody, Skipped, skip};
 
 /// The HTTP module of one core, whose states have the order of a table.
 pub struct Http<T = Diagram> {
@@ -77,55 +74,6 @@ pub struct Http<T = Diagram> {
     tls: Option<Rc<Secured>>,
     /// Makes the marks of requests, and has those of that one.
     marker: Marker,
-}
-
-/// HTTP's connection data.
-pub struct HttpConnection {
-    client: Client,
-    /// Its port; 0 on a unix socket.
-    port: u16,
-    listener: ListenerId,
-    /// Content of the last request that is still to be skipped.
-    skipping: Option<BodySkipper>,
-    /// The connection counts against the limits of the site that its last distributed request was for.
-    permit: Option<ConnectionPermit>,
-    /// The result of the TLS handshake, on a connection with TLS.
-    tls: Option<Rc<Secured>>,
-    /// Its requests come over streams of HTTP/2.
-    has_streams: bool,
-}
-
-impl HttpConnection {
-    /// The version of its requests, if their heads were made from the fields of another version.
-    fn version(&self) -> Option<Version> {
-        let protocol = self.tls.as_ref().and_then(|tls| tls.protocol.as_deref());
-        match protocol {
-            Some(b"h3") => Some(Version::Http3),
-            _ => self.has_streams.then_some(Version::Http2),
-        }
-    }
-}
-
-/// Facts about a request whose response is derived again.
-struct Again {
-    arrived: Now,
-    learnt: Learnt,
-    /// The client was checked.
-    granted: Option<Rc<Granted>>,
-    /// The request set that answers; `None`: the router says it.
-    within: Option<RequestSetId>,
-    /// The marks that the request has.
-    marks: Option<Box<Marks>>,
-}
-
-/// A parsed request, with the bytes it was parsed from.
-pub struct HttpRequest<'s, 'b> {
-    parsed: Request<'s, 'b>,
-    head: &'b [u8],
-    /// Known already, if the response is derived again.
-    again: Cell<Option<Box<Again>>>,
-    /// The client was checked.
-    granted: OnceCell<Rc<Granted>>,
 }
 
 impl<T: Table> Http<T> {
@@ -169,151 +117,6 @@ impl<T: Table> Http<T> {
         self.responses = self.global.response_view(&self.wake);
     }
 
-    /// [`Module::derive_cached_response`], perhaps once more with what is known by now.
-    fn derive<'m, 's, 'b>(
-        &'m mut self,
-        connection: &mut HttpConnection,
-        now: Now,
-        request: &'m HttpRequest<'s, 'b>,
-        out: &mut Outbox,
-    ) -> Cached<Missed<'m, 's, 'b>>
-    where
-        'b: 's,
-        's: 'm,
-    {
-        let (arrived, learnt, before, within, marks) = match request.again.take() {
-            Some(again) => {
-                let Again { arrived, learnt, granted, within, marks } = *again;
-                (arrived, Some(learnt), granted, within, marks)
-            }
-            None => (now, None, None, None, None),
-        };
-        let Self {
-            global,
-            view,
-            responses,
-            keys,
-            responder,
-            scopes,
-            core,
-            left,
-            paths,
-            spelled,
-            script,
-            known_scripts,
-            tls,
-            marker,
-            ..
-        } = self;
-        tls.clone_from(&connection.tls);
-        let (parsed, peer) = (&request.parsed, connection.client);
-        // A request that was checked was asked about before.
-        let refused = if learnt.is_none() { refusal(global, peer, now) } else { None };
-        let asks = (parsed, tls.as_deref());
-        let mut routed = {
-            let known = (learnt.as_ref(), within);
-            route::route(global, (connection.listener, peer), asks, known, paths)
-        };
-        let rates = global.rates.of(routed.scope);
-        if let Some(why) = refused {
-            routed.route = Route::Refused(why);
-        } else if !(rates.is_empty() && routed.read_as.is_empty())
-            && let Err(limited) = charge(
-                global,
-                (rates, &routed.read_as),
-                (routed.site, peer),
-                (parsed, learnt.as_ref()),
-                now,
-            )
-        {
-            routed.route = Route::Limited(limited);
-        }
-        if let Some(edits) = routed.edits.as_mut().filter(|edits| edits.rules.marks()) {
-            let trusted = global.trusts(routed.site, peer);
-            edits.marks = Some(marker.mark(edits.rules, parsed, (trusted, marks.as_deref())));
-        }
-        if let Some(granted) = Granted::joined(routed.granted.take(), before) {
-            let _ = request.granted.set(granted);
-        }
-        let client = match responder.records(routed.edits) {
-            true => global.logged_client(parsed, routed.site, peer),
-            false => peer,
-        };
-        let asked = Asked {
-            client,
-            request: parsed,
-            scope: routed.scope.and_then(|(site, set)| scopes.get(site, set)),
-            source: "afpa",
-            arrived,
-            now,
-            must_close: left.contains(&connection.listener),
-            tls: tls.as_ref(),
-            hsts: tls.as_ref().and_then(|_| global.hsts(routed.site)),
-            edits: routed.edits,
-            errors: errors_of(global, routed.scope, peer),
-            granted: request.granted.get(),
-            exchange: None,
-        };
-        if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
-            match responder.wants_page() {
-                false => return Cached::Hit(hit),
-                true => routed.route = Route::ErrorPage,
-            }
-        }
-        if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
-            && let Some(scripts) = file.scripts
-            && file.root.known_script(file.path, (known_scripts, steady(now)), script)
-            && global.challenge(parsed).is_none()
-        {
-            routed.route = route::run(scripts, script, site, parsed, spelled);
-        } else if let (Route::File(file), Some(site)) = (&routed.route, routed.site)
-            && file.fallback.is_some()
-            && file.root.is_no_file_again(file.path)
-            && global.challenge(parsed).is_none()
-        {
-            routed.route = file.fall_back(site, parsed, (spelled, script));
-            if let Some(hit) = from_view(view, &routed.route, asked, responder, out) {
-                match responder.wants_page() {
-                    false => return Cached::Hit(hit),
-                    true => routed.route = Route::ErrorPage,
-                }
-            }
-        }
-        let mut plan = None;
-        if let Route::Distributed(to) = &routed.route
-            && let Some(view) = responses
-            && let Some((_, Some(set))) = routed.scope
-            && let Some(mut lookup) =
-                global.shared_request(parsed, (to, set), (peer, tls.as_deref(), now))
-        {
-            lookup.names_client |= asked.is_personal();
-            match kept::look_up((view, keys), lookup, asked, responder, out) {
-                Kept::Answered(_) if responder.wants_page() => routed.route = Route::ErrorPage,
-                Kept::Answered(persistence) => return Cached::Hit(persistence),
-                Kept::Instead(status) => routed.route = Route::Error(status),
-                Kept::Ask(asks) => plan = asks,
-            }
-        }
-        let learnt = match rates.is_empty() && routed.read_as.is_empty() {
-            true => learnt,
-            false => Some(Learnt::charged(learnt, rates, &routed.read_as)),
-        };
-        let (head, route, scope) = (request.head, routed.route, routed.scope);
-        let peer = None;
-        Cached::Miss(Missed {
-            asked,
-            head,
-            route,
-            scope,
-            plan,
-            learnt,
-            peer,
-            global,
-            responder,
-            core,
-        })
-    }
-
     /// Sends the records of answered requests to another sink from now on.
     pub fn log_to(&mut self, sink: Box<dyn AccessSink>) {
         self.responder.sink = sink;
@@ -323,32 +126,6 @@ impl<T: Table> Http<T> {
 /// The age of objects is measured by the steady clock, because the wall clock may be set back.
 pub(crate) fn steady(now: Now) -> Millis {
     Millis(now.steady_ms())
-}
-
-/// Why no request of this client is answered now, if so.
-#[inline]
-fn refusal(global: &Global, client: Client, now: Now) -> Option<Refusal> {
-    match client {
-        Client::Ip(client) => {
-            global.police.request(client, now.steady_us.saturating_mul(1000)).err()
-        }
-        Client::Unix => None,
-    }
-}
-
-/// Counts a request for the rates of its place.
-fn charge(
-    global: &Global,
-    rates: (PlaceRates, &[PlaceRates]),
-    (site, peer): (Option<SiteId>, Client),
-    (request, learnt): (&Request<'_, '_>, Option<&Learnt>),
-    now: Now,
-) -> Result<(), Limited> {
-    let client = site.and_then(|site| client_of((global, site), request, peer));
-    if client.is_some_and(|client| global.police.allows(client)) {
-        return Ok(());
-    }
-    global.rates.charge(rates, client, learnt, now.steady_us)
 }
 
 impl<T: Table> Protocol for Http<T> {
@@ -624,54 +401,4 @@ impl<T: Table> Module for Http<T> {
             view.release_dropped();
         }
     }
-}
-
-/// The error pages of a request set or site.
-#[inline]
-fn errors_of(
-    global: &Global,
-    scope: Option<(SiteId, Option<RequestSetId>)>,
-    peer: Client,
-) -> Option<Errors<'_>> {
-    global.errors.of(scope).map(|pages| Errors { pages, peer, may_ask: true })
-}
-
-/// Answers from this core's view of the cache, if the route is to a file that is there.
-#[inline]
-fn from_view(
-    view: &mut Option<View<HttpHeader>>,
-    route: &Route<'_>,
-    asked: Asked<'_, '_, '_>,
-    responder: &mut Responder,
-    out: &mut Outbox,
-) -> Option<Persistence> {
-    let Route::File(FileRoute { root, path, unfit: None, .. }) = route else { return None };
-    let Lookup::Hit(object) = view.as_mut()?.get(root.key(), path, steady(asked.now)) else {
-        return None;
-    };
-    responder.counters.hits.add(1);
-    root.note(object, asked.request);
-    let asked = Asked { source: "hit", ..asked };
-    Some(responder.object(asked, object, root.settings(), out))
-}
-
-enum Skipped {
-    /// Wait for more data.
-    More,
-    /// So many bytes were skipped, and more content follows.
-    Some(usize),
-    /// So many bytes were skipped, and the content ends with them.
-    Last(usize),
-}
-
-/// The content is malformed, or longer than the limit.
-struct BrokenBody;
-
-fn skip(skipper: &mut BodySkipper, input: &[u8]) -> Result<Skipped, BrokenBody> {
-    let progress = skipper.feed(input).map_err(|_| BrokenBody)?;
-    Ok(match (progress.done, progress.consumed) {
-        (true, consumed) => Skipped::Last(consumed),
-        (false, 0) => Skipped::More,
-        (false, consumed) => Skipped::Some(consumed),
-    })
 }

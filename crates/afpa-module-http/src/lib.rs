@@ -7,10 +7,10 @@
 //! | state | file |
 //! |---|---|
 //! | derive request | `derive.rs` (over [`afpa_http::request`]) |
-//! | derive cached response | `derive.rs`, `route.rs` (over [`afpa_router`]), `auth.rs`, `respond.rs` |
-//! | derive miss response | `derive/miss.rs` |
+//! | derive cached response | `derive/cached.rs`, `route.rs` (over [`afpa_router`]), `auth.rs`, `respond.rs` |
+//! | derive miss response | `derive/miss.rs`, `remote/prepared.rs` |
 //! | derive uncached response | `uncached.rs`, `load/` |
-//! | derive remote response | `remote.rs` (over [`afpa_proxy::exchange`]) |
+//! | derive remote response | `remote.rs`, `remote/finish.rs` (over [`afpa_proxy::exchange`]) |
 //! | send response | the engine, from the outbox that `respond.rs` filled |
 //!
 //! [`Global`] is the global data: router, document roots ([`DocRoot`]), server groups, shared by all

@@ -2,13 +2,12 @@
 //! server's own, byte for byte. `AFPA_FERRET` names the dataset's folder; it is not part of this tree. `AFPA_DNS_SERVERS` names servers.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use afpa_netlab::BedOptions;
 use afpa_testkit::Random;
-use afpa_tests::dns::{DnsLab, NameServer, Query};
+use afpa_tests::dns::{DnsLab, NameServer, Query, soak_length};
+use afpa_tests::ferret::FerretZone;
 use serde_json::Value;
 
 /// A server has so many zones at a time, each of which is polled for its lease. No two of them have one name.
@@ -23,12 +22,9 @@ struct Case {
 }
 
 impl Case {
-    fn read(folder: &Path, number: &str) -> Option<Self> {
-        let zone = fs::read_to_string(folder.join(format!("ZoneFiles/{number}.txt"))).ok()?;
-        let soa = zone.lines().find(|line| line.contains(" SOA") || line.contains("\tSOA"))?;
-        let apex = soa.split_whitespace().next()?.strip_suffix('.')?.to_lowercase();
-        let file = folder.join(format!("ExpectedResponses/{number}.json"));
-        let told: Value = serde_json::from_str(&fs::read_to_string(file).ok()?).ok()?;
+    fn of(zone: FerretZone) -> Option<Self> {
+        let FerretZone { apex, text: zone, questions, .. } = zone;
+        let apex = apex.strip_suffix('.')?.to_owned();
         let question = |told: &Value| {
             let kind = match told["Query"]["Type"].as_str()? {
                 "A" => 1,
@@ -42,7 +38,7 @@ impl Case {
             };
             Some(Query::new(told["Query"]["Name"].as_str()?, kind))
         };
-        let questions: Vec<_> = told.as_array()?.iter().filter_map(question).collect();
+        let questions: Vec<_> = questions.iter().filter_map(question).collect();
         let fits = !apex.is_empty() && apex != "example.test";
         (fits && !questions.is_empty()).then_some(Self { apex, zone, questions })
     }
@@ -67,28 +63,17 @@ impl Case {
     }
 }
 
-/// AFPA_DNS_SOAK: seconds for each server.
-fn length() -> Duration {
-    let seconds = std::env::var("AFPA_DNS_SOAK").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(60))
-}
-
 #[test]
 fn answers_for_zones_of_every_shape_are_the_servers() {
-    let Some(folder) = std::env::var_os("AFPA_FERRET") else {
+    let Some(zones) = FerretZone::all() else {
         afpa_testkit::skip!("AFPA_FERRET names no folder of FerretDataset");
     };
-    let folder = Path::new(&folder).join("ValidZoneFileTests");
-    let files = fs::read_dir(folder.join("ZoneFiles")).expect("a folder").flatten();
-    let mut numbers: Vec<String> =
-        files.filter_map(|file| Some(file.path().file_stem()?.to_str()?.to_owned())).collect();
-    numbers.sort_unstable();
-    let all: Vec<Case> = numbers.iter().filter_map(|number| Case::read(&folder, number)).collect();
+    let all: Vec<Case> = zones.filter_map(Case::of).collect();
     let count = all.len();
     let turns = Case::in_turns(all);
     for kind in NameServer::chosen() {
         let (begun, mut zones, mut asked, mut answered) = (Instant::now(), 0, 0, 0);
-        for turn in turns.iter().take_while(|_| begun.elapsed() < length()) {
+        for turn in turns.iter().take_while(|_| begun.elapsed() < soak_length(60)) {
             let [more, by_kernel] = match compare(kind, turn) {
                 Ok(counts) => counts,
                 Err(reason) => afpa_testkit::skip!("{reason}"),

@@ -10,7 +10,7 @@ use afpa_netlab::BedOptions;
 use afpa_netlab::Path;
 use afpa_netlab::inject::{Impairment, Rules};
 use afpa_testkit::Random;
-use afpa_tests::dns::{A, DnsAttached, DnsClient, DnsLab, NameServer, Query};
+use afpa_tests::dns::{A, DnsAttached, DnsClient, DnsLab, NameServer, Query, soak_length};
 
 const NAMES: usize = 12;
 /// A lease of 400 milliseconds, and a moment for whoever looks.
@@ -71,12 +71,6 @@ fn ask(client: &mut DnsClient, random: &mut Random, has_edns: bool) -> Option<u3
     client.ask(&query.bytes()).map(|answer| version(&answer, &query))
 }
 
-/// AFPA_DNS_SOAK: seconds.
-fn length(usual: u64) -> Duration {
-    let seconds = std::env::var("AFPA_DNS_SOAK").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(usual))
-}
-
 #[test]
 fn no_answer_is_older_than_a_lease_under_change_and_loss() {
     let impairment = Impairment {
@@ -93,7 +87,7 @@ fn no_answer_is_older_than_a_lease_under_change_and_loss() {
         Err(reason) => afpa_testkit::skip!("{reason}"),
     };
     let attached = lab.attach(&["--rate", "0"]);
-    let (checked, answered) = soak(&lab, &attached, length(30));
+    let (checked, answered) = soak(&lab, &attached, soak_length(30));
     println!("{checked} answers, {answered} by the kernel, none older than a lease");
     assert!(checked > 100 && answered > checked / 10, "{:#?}", attached.statistics());
 }
@@ -177,7 +171,7 @@ fn rush(lab: &DnsLab, attached: &DnsAttached) -> (u64, u64) {
             Query { id, edns: (id % 2 == 0).then_some(1232), ..Query::new(&name, A) }
         })
         .collect();
-    let length = length(10);
+    let length = soak_length(10);
     while began.elapsed() < length {
         if changed.elapsed() > pause {
             model.told += 1;

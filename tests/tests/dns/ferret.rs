@@ -2,10 +2,10 @@
 //! PowerDNS gives, and where these agree, theirs. `AFPA_FERRET` names the dataset's folder; it is not part of this tree.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use afpa_tests::dns::soak_length;
+use afpa_tests::ferret::FerretZone;
 use domain::base::iana::Rtype;
 use serde_json::Value;
 
@@ -94,13 +94,8 @@ struct Case {
 }
 
 impl Case {
-    fn read(folder: &Path, number: &str) -> Self {
-        let read = |path: String| fs::read_to_string(folder.join(path)).expect("a file");
-        let zone = read(format!("ZoneFiles/{number}.txt"));
-        let told: Value =
-            serde_json::from_str(&read(format!("ExpectedResponses/{number}.json"))).expect("JSON");
-        let soa = zone.lines().find(|line| line.contains(" SOA") || line.contains("\tSOA"));
-        let apex = soa.and_then(|line| line.split_whitespace().next()).expect("a SOA record");
+    fn of(zone: FerretZone) -> Self {
+        let FerretZone { number, apex, text: zone, questions: told } = zone;
         let question = |told: &Value| {
             let word = |key: &str| told["Query"][key].as_str().expect("a word");
             let rtype: Rtype = word("Type").parse().expect("a type");
@@ -112,7 +107,7 @@ impl Case {
             });
             (Question::new(word("Name"), rtype.to_int()), groups.collect())
         };
-        let questions: Vec<_> = told.as_array().expect("a list").iter().map(question).collect();
+        let questions: Vec<_> = told.iter().map(question).collect();
         let in_zone = zone.split_whitespace().filter(|word| word.ends_with('.'));
         let asked = questions.iter().map(|(question, _): &(Question, _)| question.name.as_str());
         let names = in_zone.chain(asked).flat_map(|name| {
@@ -124,7 +119,7 @@ impl Case {
             starts.into_iter().map(|at| name[at..].to_owned()).collect::<Vec<_>>()
         });
         let names = names.collect();
-        Self { number: number.to_owned(), apex: apex.to_lowercase(), zone, names, questions }
+        Self { number, apex, zone, names, questions }
     }
 }
 
@@ -199,26 +194,15 @@ impl Turn {
     }
 }
 
-/// AFPA_DNS_SOAK: seconds.
-fn length() -> Duration {
-    let seconds = std::env::var("AFPA_DNS_SOAK").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(60))
-}
-
 #[test]
 fn answers_for_zones_of_every_shape_are_within_those_of_four_servers() {
-    let Some(folder) = std::env::var_os("AFPA_FERRET") else {
+    let Some(zones) = FerretZone::all() else {
         afpa_testkit::skip!("AFPA_FERRET names no folder of FerretDataset");
     };
-    let folder = Path::new(&folder).join("ValidZoneFileTests");
-    let files = fs::read_dir(folder.join("ZoneFiles")).expect("a folder").flatten();
-    let mut numbers: Vec<String> =
-        files.filter_map(|file| Some(file.path().file_stem()?.to_str()?.to_owned())).collect();
-    numbers.sort_unstable();
-    let cases: Vec<Case> = numbers.iter().map(|number| Case::read(&folder, number)).collect();
+    let cases: Vec<Case> = zones.map(Case::of).collect();
     let (count, turns, begun) = (cases.len(), Turn::all(cases), Instant::now());
     let (mut zones, mut counts) = (0, BTreeMap::new());
-    for turn in turns.iter().take_while(|_| begun.elapsed() < length()) {
+    for turn in turns.iter().take_while(|_| begun.elapsed() < soak_length(60)) {
         turn.judge(&mut counts);
         zones += turn.cases.len();
     }

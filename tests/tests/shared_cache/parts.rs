@@ -365,7 +365,8 @@ fn what_a_server_says_about_a_range_is_not_said_about_the_whole() {
 fn a_digest_of_one_message_is_in_no_message_with_other_content() {
     let origin = Origin::start(|asked: &Asked| {
         let own = asked.field("Range").unwrap_or_else(|| "all".to_owned());
-        let digests = format!("Content-Digest: {own}\r\nContent-MD5: {own}\r\nRepr-Digest: all\r\n");
+        let digests =
+            format!("Content-Digest: {own}\r\nContent-MD5: {own}\r\nRepr-Digest: all\r\n");
         honest(asked, &format!("{TAGGED}{digests}"), TEN)
     });
     let proxy = origin.proxy("");

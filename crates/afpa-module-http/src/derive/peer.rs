@@ -9,9 +9,10 @@ use afpa_framework::{Cached, Client, Now, Outbox, Secured, Table};
 use afpa_http::{BodyLength, Method, Status, Version};
 use afpa_shared_cache::{NoQuestion, shared_key_of};
 
+use super::cached::errors_of;
 use super::kept::{self, Kept};
 use super::miss::AskedByPeer;
-use super::{Http, HttpConnection, HttpRequest, Missed, errors_of};
+use super::{Http, HttpConnection, HttpRequest, Missed};
 use crate::asked::Asked;
 use crate::remote::put_lines;
 use crate::route::{self, Route};

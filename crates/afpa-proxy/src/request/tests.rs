@@ -1,3 +1,5 @@
+use std::net::IpAddr;
+
 use afpa_http::{FieldSlots, RequestLimits, request};
 use proptest::prelude::*;
 
