@@ -19,9 +19,12 @@ impl Told<'_> {
     }
 }
 
+/// The fields of a request and the address of its client, if they are given.
+pub(super) type Sender<'q> = (&'q [(String, String)], Option<IpAddr>);
+
 /// One look at the router.
 pub(super) struct Look<'q> {
-    pub(super) question: Question<'q, (&'q [(String, String)], Option<IpAddr>)>,
+    pub(super) question: Question<'q, Sender<'q>>,
     /// The method as it was written.
     pub(super) method: &'q str,
     /// The path as servers get it.
