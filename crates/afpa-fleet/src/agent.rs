@@ -23,7 +23,7 @@ use crate::state::{FleetLook, OrderLook, Shared, unix};
 /// How long the end waits for the thread, which says good-bye.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bits of a number of an order that are not used: what remains is a whole number in every reader of JSON.
+/// Bits of a number of an order that are not used: the others are a whole number in every reader of JSON.
 const UNUSED: u32 = 16;
 
 /// The part of this machine in its fleet. Dropping it ends the thread.

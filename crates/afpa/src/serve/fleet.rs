@@ -282,7 +282,7 @@ impl Machine for Local {
             Order::Purge { .. } => None,
         };
         let denials: Vec<_> = orders.iter().filter_map(denial).collect();
-        // All of them together, or none: what is left out is one that fails.
+        // All of them together, or none: one that is left out fails.
         if denials.len() > 1
             && let Ok(left_out) = self.observed.police.order_all(&denials)
         {
