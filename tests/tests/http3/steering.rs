@@ -153,8 +153,10 @@ fn no_request_is_lost_while_processes_and_workers_change() {
     };
     let (count, reloads) = (number("AFPA_CONNECTIONS", 300), number("AFPA_RELOADS", 6));
     let (tree, authority) = (site(), Authority::new());
-    let limits = "[limits]\nconnections_per_client = 100000\n";
-    let Some((server, mut client)) = both(&authority, &tree, limits, "", |_| {}) else { return };
+    // A client that moves has both of its connections for a moment.
+    let limits =
+        format!("[limits]\nconnections = {}\nconnections_per_client = 100000\n", 1000 + 4 * count);
+    let Some((server, mut client)) = both(&authority, &tree, &limits, "", |_| {}) else { return };
     let file = server.server.configuration();
     let text = std::fs::read_to_string(&file).expect("read");
     let end = authority.folder().join("end");
