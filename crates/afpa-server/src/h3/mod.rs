@@ -18,6 +18,7 @@ mod answers;
 mod buffers;
 mod congestion;
 mod endpoint;
+mod options;
 mod peer;
 mod settings;
 mod socket;

@@ -11,6 +11,8 @@ use quinn_udp::{RecvMeta, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use super::options;
+
 /// A socket that is driven by readiness.
 pub(super) struct QuicSocket {
     socket: UdpSocket,
@@ -46,9 +48,8 @@ const MOST_WAITING: usize = 64;
 impl QuicSocket {
     pub(super) fn new(kept: Arc<std::net::UdpSocket>) -> io::Result<Self> {
         let socket = kept.try_clone()?;
-        socket.set_nonblocking(true)?;
+        let state = options::prepare(&socket)?;
         let socket = UdpSocket::from_std(socket)?;
-        let state = UdpSocketState::new((&socket).into())?;
         let room = vec![0; BUFFER * BATCHES].into_boxed_slice();
         Ok(Self { socket, state, _kept: kept, room, waiting: VecDeque::new() })
     }
