@@ -16,13 +16,14 @@ pub(crate) struct Buffers {
     spare: Mutex<Vec<Box<[u8]>>>,
 }
 
-/// Content that a buffer holds at most.
-pub(super) const CONTENT: usize = 64 * 1024;
+/// Content that a buffer holds at most: as much as the packets of one call take, of any size. With 64 KiB a second call would
+/// follow each time, for the last two or three packets.
+pub(super) const CONTENT: usize = 59 * 1024;
 
 /// Up to this much content has a buffer of its own length.
-const SMALL: usize = CONTENT / 4;
+const SMALL: usize = 16 * 1024;
 
-/// Spare buffers at most: 1 MiB.
+/// Spare buffers at most: less than 1 MiB.
 const SPARES: usize = 16;
 
 impl Buffers {
@@ -100,7 +101,18 @@ mod tests {
 
     use afpa_h3::frame::read_header;
 
+    use super::super::socket::packets_of_a_call;
     use super::*;
+
+    #[test]
+    fn one_call_takes_a_full_buffer_in_packets_of_any_size() {
+        // The header with the longest connection id, a stream's frame, and the tag.
+        const AROUND: usize = (1 + 20 + 4) + (1 + 8 + 8) + 16;
+        for packet in 1200..=1472 {
+            let taken = packets_of_a_call(packet) * (packet - AROUND);
+            assert!(taken >= HEADER + CONTENT, "{packet}: {taken}");
+        }
+    }
 
     #[test]
     fn a_buffer_has_a_frame_and_comes_back() {

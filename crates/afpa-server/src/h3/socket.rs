@@ -61,7 +61,7 @@ impl QuicSocket {
 
     /// Packets of a length that one system call may take: as many as a datagram of the largest size would hold.
     pub(super) fn most_segments(&self, length: usize) -> usize {
-        (LARGEST / length.max(1)).clamp(1, self.state.max_gso_segments().max(1))
+        packets_of_a_call(length).min(self.state.max_gso_segments().max(1))
     }
 
     /// Receives once; `each` gets the datagrams.
@@ -155,4 +155,9 @@ impl QuicSocket {
             .try_io(Interest::WRITABLE, || self.state.try_send((&self.socket).into(), &transmit));
         !matches!(sent, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
+}
+
+/// Packets of a length that fit the largest datagram, where the kernel cuts it.
+pub(super) const fn packets_of_a_call(length: usize) -> usize {
+    if length == 0 || length > LARGEST { 1 } else { LARGEST / length }
 }

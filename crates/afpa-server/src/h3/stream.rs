@@ -151,7 +151,7 @@ impl<M: Module> Transport for Stream<M> {
         bytes: &[u8],
         _more: bool,
     ) -> Poll<io::Result<usize>> {
-        match self.put(bytes, Some(cx)) {
+        match self.put(bytes, Some(cx), false) {
             Ok(0) if !bytes.is_empty() => Poll::Pending,
             sent => Poll::Ready(sent),
         }
@@ -161,9 +161,9 @@ impl<M: Module> Transport for Stream<M> {
         &mut self,
         _cx: &mut Context<'_>,
         bytes: &mut Vec<u8>,
-        _more: bool,
+        more: bool,
     ) -> Poll<io::Result<usize>> {
-        Poll::Ready(self.put(bytes, None))
+        Poll::Ready(self.put(bytes, None, more))
     }
 
     fn poll_send_kept(
@@ -176,7 +176,7 @@ impl<M: Module> Transport for Stream<M> {
         }
         let n = bytes.len().min(buffers::CONTENT);
         if !self.announces(n) {
-            let taken = self.put(bytes, Some(cx))?;
+            let taken = self.put(bytes, Some(cx), false)?;
             bytes.advance(taken);
             return if taken == 0 { Poll::Pending } else { Poll::Ready(Ok(taken)) };
         }
@@ -213,7 +213,7 @@ impl<M: Module> Transport for Stream<M> {
             let mut bytes = vec![0; most];
             let n = file.read_at(&mut bytes, offset)?;
             bytes.truncate(n);
-            return Poll::Ready(self.put(&bytes, Some(cx)));
+            return Poll::Ready(self.put(&bytes, Some(cx), false));
         }
         let (n, frame) = self.worker.h3_buffers.read(file, offset, most)?;
         if n == 0 {

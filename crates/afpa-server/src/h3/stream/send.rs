@@ -65,8 +65,14 @@ impl<M: Module> Stream<M> {
         self.section.is_none() && self.reader.left().is_some_and(|left| left >= content as u64)
     }
 
-    /// Takes bytes of the answer, as frames, as long as the connection takes these. Returns how many.
-    pub(super) fn put(&mut self, bytes: &[u8], cx: Option<&Context<'_>>) -> io::Result<usize> {
+    /// Takes bytes of the answer, as frames, as long as the connection takes these. Returns how many. If `more` follows at once,
+    /// little of it waits for that here: a head that has a packet of its own costs a call of its own.
+    pub(super) fn put(
+        &mut self,
+        bytes: &[u8],
+        cx: Option<&Context<'_>>,
+        more: bool,
+    ) -> io::Result<usize> {
         let mut taken = 0;
         if !self.flush(cx)? {
             return Ok(0);
@@ -77,8 +83,8 @@ impl<M: Module> Stream<M> {
                 Some(section) => self.put_section(section, rest)?,
                 None => self.put_part(rest)?,
             };
-            let is_gathered = self.out.len() >= PIECE || taken == bytes.len();
-            if is_gathered && !self.flush(cx)? {
+            let is_all = taken == bytes.len() && !more;
+            if (is_all || self.out.len() >= PIECE) && !self.flush(cx)? {
                 break;
             }
         }
