@@ -712,7 +712,7 @@ fn a_hit_by_http3_reads_no_empty_socket() {
 }
 
 /// Files that are longer than what is pinned are read in pieces of 59 KiB, less at the beginning, at the end, and where the client
-/// is waited for. One call sends a piece as a whole, and the head with the first one.
+/// is waited for. There are hardly more calls that send than pieces.
 #[test]
 fn a_long_answer_by_http3_is_read_and_sent_in_long_pieces() {
     const TIMES: u64 = 20;
