@@ -53,7 +53,7 @@ pub enum Command {
     /// Serve a directory
     ///
     /// Without options, the working set of DIR is served from RAM on 127.0.0.1:8080. Options override the
-    /// settings of a file.
+    /// settings of a file. The exit status is 78 if the configuration is wrong.
     Serve(Box<Serve>),
     /// Serve a directory, and distribute everything else to a server
     ///

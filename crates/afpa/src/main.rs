@@ -25,8 +25,8 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let outcome = match cli.command {
-        Some(Command::Serve(options)) => afpa::serve::serve(&options),
-        Some(Command::Proxy(options)) => afpa::serve::serve(&(*options).into()),
+        Some(Command::Serve(options)) => return commands::serve(&options),
+        Some(Command::Proxy(options)) => return commands::serve(&(*options).into()),
         Some(Command::Route(options)) => return commands::route::route(&options),
         Some(Command::Doctor(options)) => return commands::doctor::doctor(&options),
         Some(Command::Adapt(options)) => return commands::adapt::adapt(&options),

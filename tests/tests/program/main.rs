@@ -5,6 +5,7 @@ mod adapt;
 mod admin;
 mod adoption;
 mod cores;
+mod exit_status;
 mod hints;
 mod logs;
 mod many_sites;

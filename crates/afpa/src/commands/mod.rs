@@ -25,11 +25,30 @@ use output::write;
 
 use crate::cli::{
     self, Call, Check, Completions, Deny, DenyOrder, DenyPrefix, Fleet, FleetOrder, Health, Man,
-    Order, Purge, Server, Stats,
+    Order, Purge, Serve, Server, Stats,
 };
 use crate::control::{self, Target};
 use crate::{fast_path, log_folder};
 use afpa_config::{ConfigError, Machine, Overrides, load};
+
+/// The exit status of `afpa serve` for a wrong configuration: EX_CONFIG of sysexits.h, which systemd shows as CONFIG. The unit
+/// names it, so that systemd does not try the same file again.
+const WRONG_CONFIGURATION: u8 = 78;
+
+/// `afpa serve` and `afpa proxy`. A wrong configuration is printed here, and has an exit status of its own.
+///
+/// # Errors
+/// With a wrong command line, or what the system refused.
+pub fn serve(options: &Serve) -> anyhow::Result<ExitCode> {
+    match crate::serve::serve(options) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) if error.downcast_ref::<ConfigError>().is_some_and(|why| !why.is_usage()) => {
+            afpa_say::error(&words(&error));
+            Ok(ExitCode::from(WRONG_CONFIGURATION))
+        }
+        Err(error) => Err(error),
+    }
+}
 
 /// `afpa check FILE`.
 ///
@@ -292,7 +311,7 @@ pub(crate) fn words(error: &anyhow::Error) -> String {
     each.collect::<Vec<_>>().join("\n")
 }
 
-/// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else.
+/// Prints the error. The exit status is 2 for a wrong command line, 1 for everything else ([`serve`] has one more).
 pub fn report(error: &anyhow::Error) -> ExitCode {
     afpa_say::error(&words(error));
     let usage = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_usage)
