@@ -24,6 +24,9 @@ pub struct Check {
     /// Connect to each server behind, and fail if one takes no connections
     #[arg(long)]
     pub probe: bool,
+    /// Check it with the rights of this user, by whom it is started; as root
+    #[arg(long = "as", value_name = "USER")]
+    pub user: Option<String>,
 }
 
 /// `afpa adapt`.
@@ -90,7 +93,7 @@ Examples:
 const CHECK_EXAMPLES: &str = "\
 Examples:
   afpa check /etc/afpa/afpa.toml
-  afpa check --quiet afpa.toml && systemctl reload afpa
+  afpa check --as afpa /etc/afpa/afpa.toml          as the service of the packages reads it
   afpa check --explain afpa.toml | grep -v default
   afpa check --probe afpa.toml";
 

@@ -13,6 +13,7 @@ pub mod route;
 mod stats;
 pub mod top;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,13 @@ use crate::cli::{
     Order, Purge, Serve, Server, Stats,
 };
 use crate::control::{self, Target};
+use crate::privileges::Identity;
 use crate::{fast_path, log_folder};
-use afpa_config::{ConfigError, Machine, Overrides, load};
+use afpa_config::{
+    CertificateFiles, ConfigError, Known, Loaded, Machine, Overrides, TlsFileError,
+    fleet_credentials, fleet_secret, load, load_by, read_certificate,
+};
+use rustix::thread::CapabilitySet;
 
 /// The exit status of `afpa serve` for a wrong configuration: EX_CONFIG of sysexits.h, which systemd shows as CONFIG. The unit
 /// names it, so that systemd does not try the same file again.
@@ -55,7 +61,10 @@ pub fn serve(options: &Serve) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// With every error of the file; with `--probe`, when a server takes no connections.
 pub fn check(options: &Check) -> anyhow::Result<()> {
-    let mut loaded = load(Some(&options.file), &Overrides::default(), &Machine::probe())?;
+    let mut loaded = match &options.user {
+        Some(user) => load_as(user, &options.file)?,
+        None => load(Some(&options.file), &Overrides::default(), &Machine::probe())?,
+    };
     loaded.warnings.extend(log_folder::warning(&loaded));
     let mut text = String::new();
     if options.explain {
@@ -85,6 +94,28 @@ pub fn check(options: &Check) -> anyhow::Result<()> {
         silent => bail!("{silent} of {} servers take no connections", probed.servers),
     }
 }
+
+/// As a start by this user would read the file: a key that it may not read is an error, and not a warning as where root may
+/// start AFPA.
+fn load_as(user: &str, file: &Path) -> anyhow::Result<Loaded> {
+    if let Some(identity) = Identity::find(Some(user), None)? {
+        identity.assume(CapabilitySet::NET_BIND_SERVICE)?;
+    }
+    let read = |files: &CertificateFiles| {
+        read_certificate(files).map_err(|error| match error.is_denied {
+            true => TlsFileError { remedy: REMEDY.to_owned(), is_denied: false, ..error },
+            false => error,
+        })
+    };
+    let known = Known { read: &read, ..Known::default() };
+    let loaded = load_by(known, Some(file), &Overrides::default(), &Machine::probe())?;
+    loaded.config.http3.secret()?;
+    fleet_credentials(&loaded.config.fleet)?;
+    fleet_secret(&loaded.config.fleet)?;
+    Ok(loaded)
+}
+
+const REMEDY: &str = "give this user the right";
 
 /// `afpa health`.
 ///
