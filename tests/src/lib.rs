@@ -23,6 +23,7 @@ pub mod pebble;
 pub mod proxy;
 pub mod quic;
 pub mod reference;
+pub mod resolvers;
 pub mod slots;
 pub mod tcp;
 pub mod tls;

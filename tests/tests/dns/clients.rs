@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
 
+use afpa_testkit::aloud::say;
+use afpa_testkit::eventually;
 use afpa_testkit::server::free_address;
-use afpa_testkit::{Running, eventually};
+use afpa_tests::resolvers::Resolver;
 
 use super::bed::{Bed, ZONE, are_here, run, said};
 use super::message::{Answer, Question, read_framed};
@@ -85,54 +86,29 @@ fn on_an_address_that_stands_for_all_the_answer_comes_from_the_one_that_was_aske
 
 #[test]
 fn unbound_resolves_names_of_the_zone() {
-    if !are_here(&["unbound"]) {
-        return;
-    }
-    let (bed, at) = (bed(), free_address());
-    let folder = bed.folder.path().display();
-    let text = format!(
-        "server:\n interface: {}\n port: {}\n do-daemonize: no\n chroot: \"\"\n username: \"\"\n pidfile: \"\"\n\
-         directory: \"{folder}\"\n do-not-query-localhost: no\n module-config: \"iterator\"\n use-syslog: no\n\
-         use-caps-for-id: yes\nremote-control:\n control-enable: no\n\
-         stub-zone:\n name: \"example.org\"\n stub-addr: {}@{}\n",
-        at.ip(),
-        at.port(),
-        bed.dns.ip(),
-        bed.dns.port()
-    );
-    let file = bed.folder.path().join("unbound.conf");
-    fs::write(&file, text).expect("written");
-    let _unbound = quiet(Command::new("unbound").arg("-c").arg(file));
-    resolves(at);
+    resolves(Resolver::Unbound);
 }
 
 #[test]
 fn dnsmasq_forwards_to_the_zone() {
-    if !are_here(&["dnsmasq"]) {
-        return;
-    }
+    resolves(Resolver::Dnsmasq);
+}
+
+#[test]
+fn systemd_resolved_forwards_to_the_zone() {
+    resolves(Resolver::Resolved);
+}
+
+fn resolves(resolver: Resolver) {
     let (bed, at) = (bed(), free_address());
-    let server = format!("--server=/example.org/{}#{}", bed.dns.ip(), bed.dns.port());
-    let mut command = Command::new("dnsmasq");
-    command.args([
-        "--no-daemon",
-        "--conf-file=/dev/null",
-        "--no-resolv",
-        "--no-hosts",
-        "--bind-interfaces",
-    ]);
-    command.args([
-        &format!("--listen-address={}", at.ip()),
-        &format!("--port={}", at.port()),
-        &server,
-    ]);
-    command.args(["--pid-file=", "--user=root"]);
-    let _dnsmasq = quiet(&mut command);
-    resolves(at);
+    match resolver.start(None, bed.folder.path(), (at, bed.dns), "example.org") {
+        Ok(_running) => answers_of_each_kind(at),
+        Err(reason) => say("SKIP", &reason),
+    }
 }
 
 /// The resolver gives answers of each kind.
-fn resolves(at: SocketAddr) {
+fn answers_of_each_kind(at: SocketAddr) {
     let recursive = |name: &str, rtype| {
         let mut bytes = Question::new(name, rtype).bytes();
         bytes[2] |= 1;
@@ -148,6 +124,27 @@ fn resolves(at: SocketAddr) {
     assert_eq!(answer("www.example.org", 28).rcode, "NOERROR");
 }
 
-fn quiet(command: &mut Command) -> Running {
-    Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
+#[test]
+fn dnsperf_loses_no_answer() {
+    if !are_here(&["dnsperf"]) {
+        return;
+    }
+    // The limit of a prefix would take some of them.
+    let bed = Bed::new(&[("example.org", ZONE)], "", "[dns]\nrate = 0\n");
+    let file = bed.folder.path().join("questions");
+    fs::write(
+        &file,
+        "www.example.org A\nchain.example.org A\nexample.org MX\nnothing.example.org A\n",
+    )
+    .expect("written");
+    let (file, ip) = (file.display().to_string(), bed.dns.ip().to_string());
+    let port = bed.dns.port().to_string();
+    let each: [&[&str]; 3] = [&[], &["-e", "-D"], &["-m", "tcp"]];
+    for options in each {
+        let usual = ["-s", &ip, "-p", &port, "-d", &file, "-n", "500", "-Q", "2000"];
+        let text = said(&run("dnsperf", &[&usual[..], options].concat()));
+        assert!(text.contains("Queries completed:    2000 (100.00%)"), "{options:?}: {text}");
+        let codes = "Response codes:       NOERROR 1500 (75.00%), NXDOMAIN 500 (25.00%)";
+        assert!(text.contains(codes), "{options:?}: {text}");
+    }
 }
