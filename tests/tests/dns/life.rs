@@ -1,9 +1,10 @@
 //! Zones that change, rates, reloads.
 
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use afpa_testkit::aloud::say;
@@ -41,6 +42,48 @@ fn a_changed_file_is_served_and_a_broken_one_leaves_the_zone_as_it_was() {
     fs::write(&other, ZONE.replace("hostmaster 7", "hostmaster 9")).expect("written");
     fs::rename(other, bed.file("example.org")).expect("renamed");
     eventually("the renamed file is served", || serial(&bed) == "9");
+}
+
+/// Answers never go back to an older version, none is missing, and the last version is there soon.
+#[test]
+fn a_zone_that_changes_a_hundred_times_a_second_is_served_all_the_while() {
+    let zone = |version: u32| {
+        let [_, high, middle, low] = version.to_be_bytes();
+        let changed = ZONE.replacen("hostmaster 7 ", &format!("hostmaster {} ", 7 + version), 1);
+        format!("{changed}\nversion A 10.{high}.{middle}.{low}\n")
+    };
+    let bed = Bed::new(&[("example.org", &zone(0))], "", "[dns]\nrate = 0\n");
+    let (new, file, told) =
+        (bed.folder.path().join("new"), bed.file("example.org"), AtomicU32::new(0));
+    let version = || {
+        let answer = Question::new("version.example.org", 1).ask(bed.dns);
+        assert_eq!((&*answer.rcode, answer.answer.len()), ("NOERROR", 1), "{answer:?}");
+        let line = answer.answer.first().expect("a record");
+        let address = line.rsplit(' ').next().expect("an address");
+        let address: Ipv4Addr = address.parse().unwrap_or_else(|_| panic!("{line}"));
+        u32::from(address) & 0x00ff_ffff
+    };
+    let (mut newest, mut asked, mut seen) = (0, 0, 0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 1..=300 {
+                fs::write(&new, zone(number)).expect("written");
+                told.store(number, Ordering::SeqCst);
+                fs::rename(&new, &file).expect("renamed");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        while !writer.is_finished() {
+            let now = version();
+            assert!((newest..=told.load(Ordering::SeqCst)).contains(&now), "{now}, after {newest}");
+            asked += 1;
+            seen += u32::from(now > newest);
+            newest = now;
+        }
+    });
+    eventually("the last version is served", || version() == 300);
+    println!("{asked} answers, {seen} of 300 versions seen");
+    assert!(seen >= 3, "{seen} versions of 300 in {asked} answers");
 }
 
 /// By the control socket: zones are listed, read again at once, and told to secondaries.
