@@ -24,6 +24,8 @@ pub enum NameServer {
     NsdWithCookies,
     /// Knot DNS.
     Knot,
+    /// Knot DNS, which takes UPDATE of everybody.
+    KnotWithUpdates,
     /// BIND.
     Bind,
     /// PowerDNS with its backend for zone files.
@@ -38,11 +40,17 @@ impl NameServer {
         all.into_iter().filter(|one| named.split(',').any(|name| name == one.name())).collect()
     }
 
+    /// All that are installed here.
+    pub fn installed() -> Vec<Self> {
+        let all = [Self::Nsd, Self::Knot, Self::Bind, Self::PowerDns];
+        all.into_iter().filter(|one| one.program().is_some()).collect()
+    }
+
     /// The name of its program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nsd | Self::NsdWithCookies => "nsd",
-            Self::Knot => "knotd",
+            Self::Knot | Self::KnotWithUpdates => "knotd",
             Self::Bind => "named",
             Self::PowerDns => "pdns_server",
         }
@@ -75,10 +83,12 @@ impl NameServer {
                 },
                 each(&|name| format!("zone:\n name: {name}\n zonefile: {name}\n")),
             ),
-            Self::Knot => format!(
+            Self::Knot | Self::KnotWithUpdates => format!(
                 "server:\n    rundir: {at}\n    pidfile: {at}/server.pid\n    listen: [{v4}@53, {v6}@53]\n    udp-workers: 1\n\
-                 \x20   tcp-workers: 1\n    background-workers: 1\ndatabase:\n    storage: {at}/db\ntemplate:\n  - id: default\n\
-                 \x20   storage: {at}\n    zonefile-sync: -1\n    zonefile-load: whole\nzone:\n{}",
+                 \x20   tcp-workers: 1\n    background-workers: 1\ndatabase:\n    storage: {at}/db\n{}template:\n  - id: default\n\
+                 \x20   storage: {at}\n    zonefile-sync: -1\n    zonefile-load: whole\n{}zone:\n{}",
+                if self == Self::Knot { "" } else { "acl:\n  - id: all\n    action: update\n" },
+                if self == Self::Knot { "" } else { "    acl: all\n" },
                 each(&|name| format!("  - domain: {name}\n    file: {name}\n")),
             ),
             Self::Bind => format!(
@@ -105,7 +115,7 @@ impl NameServer {
         let file = file.display().to_string();
         match self {
             Self::Nsd | Self::NsdWithCookies => vec!["-d".into(), "-c".into(), file],
-            Self::Knot => vec!["-c".into(), file],
+            Self::Knot | Self::KnotWithUpdates => vec!["-c".into(), file],
             Self::Bind => vec!["-f".into(), "-c".into(), file],
             Self::PowerDns => vec![format!("--config-dir={at}")],
         }
@@ -248,6 +258,28 @@ impl DnsLab {
             socket.send_to(&packet, &SocketAddr::new(Bed::SERVER_V4.into(), 0).into())
         });
         sent.expect("the namespace").expect("sent");
+    }
+
+    /// A client of a resolver within the client's namespace.
+    pub fn client_of(&self, resolver: SocketAddr) -> DnsClient {
+        let socket = self.bed.client().run(move || {
+            let socket = UdpSocket::bind((resolver.ip(), 0)).expect("a socket");
+            socket.connect(resolver).expect("connected");
+            socket.set_read_timeout(Some(Duration::from_secs(2))).expect("set");
+            socket
+        });
+        DnsClient { socket: socket.expect("the namespace") }
+    }
+
+    /// Its files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Takes its zones from the server, which refuses questions for them from now on. Knot alone reads its configuration again.
+    pub fn take_zones(&self) {
+        self.kind.configure(self.folder.path(), &[]);
+        self.signal(Signal::HUP);
     }
 
     fn socket(&self, v6: bool, port: u16) -> DnsClient {

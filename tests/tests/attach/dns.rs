@@ -16,6 +16,8 @@ const AAAA: u16 = 28;
 const MX: u16 = 15;
 const NS: u16 = 2;
 const TXT: u16 = 16;
+/// A code of answers.
+const REFUSED: u8 = 5;
 
 /// A zone with names of each kind. `last` is the last byte of some addresses.
 fn zone(serial: u32, last: u8) -> String {
@@ -391,6 +393,31 @@ fn a_killed_server_is_not_spoken_for() {
 #[test]
 fn a_hung_server_is_not_spoken_for() {
     ends_with(Signal::STOP);
+}
+
+#[test]
+fn a_server_that_refuses_is_not_spoken_for() {
+    let lab = match lab(NameServer::Knot) {
+        Ok(lab) => lab,
+        Err(reason) => afpa_testkit::skip!("{reason}"),
+    };
+    let attached = lab.attach(&[]);
+    let (mut client, mut server) = (lab.client(false), lab.past_us(false));
+    let query = Query::new("host1.example.test", A);
+    pinned(&attached, &mut client, &query);
+    let refuses = |client: &mut DnsClient| {
+        client.ask(&query.bytes()).is_some_and(|answer| answer[3] & 15 == REFUSED)
+    };
+    lab.take_zones();
+    eventually_within(Duration::from_secs(20), "the server refuses", || refuses(&mut server));
+    let since = Instant::now();
+    eventually_within(Duration::from_secs(20), "everybody is refused", || refuses(&mut client));
+    println!("refused {:?} after the server's first refusal", since.elapsed());
+    let before = attached.answered();
+    for _ in 0..20 {
+        assert!(refuses(&mut client));
+    }
+    assert_eq!(attached.answered(), before);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod answers;
 mod clients;
 mod dns;
 mod dns_busy;
+mod dns_clients;
 mod dns_ferret;
 mod dns_soak;
 mod doctor;
