@@ -74,7 +74,7 @@ fn ask(client: &mut DnsClient, random: &mut Random, has_edns: bool) -> Option<u3
     client.ask(&query.bytes()).map(|answer| version(&answer, &query))
 }
 
-/// What a bad path does with packets, both ways.
+/// A bad path's treatment of packets, both ways.
 fn bad() -> Impairment {
     Impairment {
         loss: 0.03,
@@ -183,7 +183,7 @@ impl Asker<'_> {
         while self.waiting > WINDOW - BATCH {
             match self.client.receive() {
                 Some(answer) => self.check(&answer),
-                // What has not come by now is lost.
+                // An answer that has not come by now is lost.
                 None => self.waiting = BATCH,
             }
             self.waiting -= 1;
@@ -203,7 +203,7 @@ impl Asker<'_> {
     }
 }
 
-/// How a zone changes: how it is told to the server, and how long after this version the next one comes.
+/// Changes of a zone: the order to the server, and the pause between a version and the next one.
 struct Changes {
     tell: fn(&DnsLab, u32),
     pause: fn(u32) -> Duration,
