@@ -1,7 +1,6 @@
 //! Faults of servers and machines, at random and under load, for as many seconds as AFPA_FLEET_SECONDS says: `make test-fleet`
 //! has ten minutes of them. All that was acknowledged is counted, and so is each answer that is older.
 
-mod evidence;
 mod faults;
 mod ledger;
 mod load;
@@ -89,10 +88,15 @@ fn no_purge_is_lost_and_no_answer_is_too_old_in_a_storm_of_faults() {
     let too_old: Vec<String> = older.iter().filter(is_too_old).map(told).collect();
     let refused = ledger.refused.lock().expect("no panic");
     let misreported = ledger.misreported.lock().expect("no panic");
-    assert!(misreported.is_empty(), "{misreported:?}");
-    assert!(lost.is_empty(), "lost: {lost:?}");
-    assert!(too_old.is_empty(), "{} too old: {too_old:?}", too_old.len());
-    assert!(refused.is_empty(), "{} without an answer: {refused:?}", refused.len());
+    assert!(misreported.is_empty(), "{misreported:?}\n{}", place.logs());
+    assert!(lost.is_empty(), "lost: {lost:?}\n{}", place.logs());
+    assert!(too_old.is_empty(), "{} too old: {too_old:?}\n{}", too_old.len(), place.logs());
+    assert!(
+        refused.is_empty(),
+        "{} without an answer: {refused:?}\n{}",
+        refused.len(),
+        place.logs()
+    );
 }
 
 fn rand_of_clock() -> u64 {
@@ -103,30 +107,20 @@ fn rand_of_clock() -> u64 {
 /// Waits until every machine sees all, and none has an order that others do not have.
 #[track_caller]
 fn come_together(place: &Place) {
+    let mut said = String::new();
     let begun = Instant::now();
-    let is_well = |machine: &place::Machine| {
+    let is_well = |machine: &place::Machine, said: &mut String| {
         let server = machine.server.lock().expect("no panic");
-        look(&server)["waiting"] == 0 && live(&server).len() == COUNT
+        let look = look(&server);
+        *said = look.to_string();
+        look["waiting"] == 0 && live(&server).len() == COUNT
     };
     for machine in &place.machines {
-        while !is_well(machine) {
-            let waited = begun.elapsed();
-            let troubles = || format!("{} waits:\n{}", machine.name, troubles(place));
-            assert!(waited < 2 * SOON, "not within {waited:?}, {}", troubles());
+        while !is_well(machine, &mut said) {
+            assert!(begun.elapsed() < 2 * SOON, "{}: {said}\n{}", machine.name, place.logs());
             std::thread::sleep(Duration::from_millis(50));
         }
     }
-}
-
-/// The reasons of all machines for which they are not together: the one that is asked first may wait for another one.
-fn troubles(place: &Place) -> String {
-    let of = |machine: &place::Machine| {
-        let look = look(&machine.server.lock().expect("no panic"));
-        let told = ["connected", "trouble", "word_ms", "waiting", "last_purge", "members"];
-        let told = told.map(|what| format!("{what} {}", look[what]));
-        format!("{}: {}", machine.name, told.join(", "))
-    };
-    place.machines.iter().map(of).collect::<Vec<_>>().join("\n")
 }
 
 /// Keys for which a machine does not know the last order.

@@ -33,9 +33,6 @@ const PEERS: u16 = 8471;
 /// Of a thousand packets between machines so many are lost.
 const LOST: u32 = 20;
 
-/// Where a server of NATS tells of itself.
-const MONITORING: u16 = 8222;
-
 /// The clock of each machine is ahead by so many seconds, or behind.
 const AHEAD: [i64; COUNT] = [0, 95, -95];
 
@@ -47,11 +44,11 @@ struct Network {
 
 /// A server of NATS.
 pub(super) struct NatsServer {
-    pub(super) number: usize,
+    number: usize,
     address: SocketAddr,
     arguments: Vec<String>,
     namespace: String,
-    pub(super) log: PathBuf,
+    log: PathBuf,
     running: Mutex<Option<Running>>,
 }
 
@@ -146,14 +143,19 @@ impl Place {
     pub(super) fn empty(&self, node: Node) {
         fs::remove_file(self.disks[node.number()].filler()).expect("it was filled");
     }
-}
 
-/// After a failure, all logs are kept, and so is the word of each server of NATS about itself and its streams.
-impl Drop for Place {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            super::evidence::keep(self);
-        }
+    /// The tails of all logs, for a failure.
+    pub(super) fn logs(&self) -> String {
+        let tail = |path: &Path| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            lines[lines.len().saturating_sub(25)..].join("\n")
+        };
+        let logs = self
+            .servers
+            .iter()
+            .map(|server| format!("--- server {}\n{}", server.number, tail(&server.log)));
+        logs.collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -223,7 +225,6 @@ impl NatsServer {
         let arguments = vec![
             format!("--addr={own}"),
             "--port=4222".to_owned(),
-            format!("--http_port={MONITORING}"),
             format!("--server_name=n{number}"),
             "--jetstream".to_owned(),
             format!("--store_dir={}", disk.0.display()),
@@ -246,34 +247,13 @@ impl NatsServer {
 
     fn wait(&self) {
         let probe = format!("exec 3<>/dev/tcp/{}/{}", self.address.ip(), self.address.port());
-        let listens = || self.inside(&probe).status().is_ok_and(|status| status.success());
+        let listens = || {
+            let mut command = Command::new("nsenter");
+            command.arg(format!("--net=/run/netns/{}", self.namespace));
+            command.args(["bash", "-c", &probe]).stderr(Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
         eventually_within(SOON, "nats-server listens", listens);
-    }
-
-    /// A script that will run in its namespace.
-    fn inside(&self, script: &str) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.namespace));
-        command.args(["timeout", "10", "bash", "-c", script]).stderr(Stdio::null());
-        command
-    }
-
-    /// The process, if it has not ended by itself.
-    pub(super) fn process(&self) -> Option<u32> {
-        let mut running = self.running.lock().ok()?;
-        let running = running.as_mut()?;
-        running.is_alive().then(|| running.id())
-    }
-
-    /// Its answer about itself; empty: it gives none.
-    pub(super) fn asked(&self, target: &str) -> String {
-        let ip = self.address.ip();
-        let script = format!(
-            "exec 3<>/dev/tcp/{ip}/{MONITORING} && printf 'GET {target} HTTP/1.0\\r\\n\\r\\n' >&3 && cat <&3"
-        );
-        let said = self.inside(&script).output().map(|output| output.stdout).unwrap_or_default();
-        let text = String::from_utf8_lossy(&said).into_owned();
-        text.split_once("\r\n\r\n").map(|(_, content)| content.to_owned()).unwrap_or_default()
     }
 
     pub(super) fn kill(&self) {
