@@ -38,37 +38,41 @@ impl<'f> Faults<'f> {
         let mut random = Random::new(seed);
         while self.pause(&mut random) {
             let at = random.below(COUNT);
-            let server = &self.place.servers[at];
+            let (server, node) = (&self.place.servers[at], Node::Server(at));
             match random.below(13) {
-                0..=2 => self.kill_servers(&[server], "server killed", &mut random),
+                0..=2 => self.kill_servers(&[server], ("server killed", node), &mut random),
                 3 => {
                     let all: Vec<_> = self.place.servers.iter().collect();
-                    self.kill_servers(&all, "all servers killed", &mut random);
+                    self.kill_servers(&all, ("all servers killed", node), &mut random);
                 }
                 4..=5 => {
-                    self.count("server stopped");
+                    self.begin("server stopped", node);
                     server.signal(Signal::STOP);
                     self.hold(&mut random);
                     server.signal(Signal::CONT);
                 }
-                6..=7 => self.stutter(server, &mut random),
-                8..=9 => self.cut(Node::Server(at), "server cut off", &mut random),
+                6..=7 => {
+                    self.begin("server slowed", node);
+                    self.stutter(server, &mut random);
+                }
+                8..=9 => self.cut(node, "server cut off", &mut random),
                 10..=11 => {
-                    self.count("server cut off from the others");
+                    self.begin("server cut off from the others", node);
                     self.place.set_apart(at, true);
                     self.hold(&mut random);
                     self.place.set_apart(at, false);
                 }
                 _ => {
-                    self.count("server's disk full");
-                    self.place.fill(Node::Server(at));
+                    self.begin("server's disk full", node);
+                    self.place.fill(node);
                     self.hold(&mut random);
-                    self.place.empty(Node::Server(at));
+                    self.place.empty(node);
                     // It takes part in no stream any more until it is started again.
                     server.kill();
                     server.start();
                 }
             }
+            self.place.story.add(format_args!("{node}: well"));
         }
     }
 
@@ -77,43 +81,49 @@ impl<'f> Faults<'f> {
         let mut random = Random::new(seed);
         while self.pause(&mut random) {
             let at = random.below(COUNT);
-            let machine = &self.place.machines[at];
+            let (machine, node) = (&self.place.machines[at], Node::Machine(at));
             match random.below(14) {
                 0..=3 => self.kill(at, machine, &mut random),
                 4..=6 => {
-                    self.count("machine stopped");
+                    self.begin("machine stopped", node);
                     machine.change(true, |server| server.signal(Signal::STOP));
                     self.hold(&mut random);
                     machine.change(false, |server| server.signal(Signal::CONT));
                 }
-                7..=10 => self.cut(Node::Machine(at), "machine cut off", &mut random),
+                7..=10 => self.cut(node, "machine cut off", &mut random),
                 11 => {
-                    self.count("machine reloaded");
+                    self.begin("machine reloaded", node);
                     machine.server.lock().expect("no panic").signal(Signal::HUP);
                 }
                 12 if random.one_in(3) => {
-                    self.count("machine cut off for long");
-                    self.place.cut(Node::Machine(at), true);
+                    self.begin("machine cut off for long", node);
+                    self.place.cut(node, true);
                     self.wait(LONG);
-                    self.place.cut(Node::Machine(at), false);
+                    self.place.cut(node, false);
                 }
                 _ => {
-                    self.count("machine's disk full");
+                    self.begin("machine's disk full", node);
                     self.full[at].store(true, Ordering::SeqCst);
-                    self.place.fill(Node::Machine(at));
+                    self.place.fill(node);
                     self.hold(&mut random);
                     if random.one_in(2) {
                         self.kill(at, machine, &mut random);
                     }
-                    self.place.empty(Node::Machine(at));
+                    self.place.empty(node);
                     self.full[at].store(false, Ordering::SeqCst);
                 }
             }
+            self.place.story.add(format_args!("{node}: well"));
         }
     }
 
-    fn kill_servers(&self, servers: &[&NatsServer], what: &'static str, random: &mut Random) {
-        self.count(what);
+    fn kill_servers(
+        &self,
+        servers: &[&NatsServer],
+        (what, node): (&'static str, Node),
+        random: &mut Random,
+    ) {
+        self.begin(what, node);
         servers.iter().for_each(|server| server.kill());
         self.hold(random);
         servers.iter().for_each(|server| server.start());
@@ -121,7 +131,6 @@ impl<'f> Faults<'f> {
 
     /// As one on a machine that has no time for it.
     fn stutter(&self, server: &NatsServer, random: &mut Random) {
-        self.count("server slowed");
         let (begun, length) = (Instant::now(), length(random));
         while begun.elapsed() < length && !self.ends.load(Ordering::Relaxed) {
             server.signal(Signal::STOP);
@@ -132,14 +141,14 @@ impl<'f> Faults<'f> {
     }
 
     fn cut(&self, node: Node, what: &'static str, random: &mut Random) {
-        self.count(what);
+        self.begin(what, node);
         self.place.cut(node, true);
         self.hold(random);
         self.place.cut(node, false);
     }
 
     fn kill(&self, at: usize, machine: &Machine, random: &mut Random) {
-        self.count("machine killed");
+        self.begin("machine killed", Node::Machine(at));
         let is_disk_well = !self.full[at].load(Ordering::SeqCst);
         machine.change(true, |server| server.kill());
         self.ledger.killed(at, is_disk_well);
@@ -147,7 +156,8 @@ impl<'f> Faults<'f> {
         machine.change(false, |server| server.kill_and_restart());
     }
 
-    fn count(&self, what: &'static str) {
+    fn begin(&self, what: &'static str, node: Node) {
+        self.place.story.add(format_args!("{node}: {what}"));
         *self.counts.lock().expect("no panic").entry(what).or_default() += 1;
     }
 

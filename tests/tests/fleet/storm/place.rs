@@ -16,10 +16,14 @@ use afpa_tests::clock::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use super::evidence::Story;
 use super::ledger::Application;
 use crate::bed::SOON;
 
 pub(super) const COUNT: usize = 3;
+
+/// The names of the machines.
+const NAMES: [&str; COUNT] = ["a", "b", "c"];
 
 /// Kept answers are validated from this age of the last word on.
 pub(super) const STALE_AFTER: u64 = 10;
@@ -36,19 +40,21 @@ const LOST: u32 = 20;
 /// The clock of each machine is ahead by so many seconds, or behind.
 const AHEAD: [i64; COUNT] = [0, 95, -95];
 
+/// Where a server of NATS tells about itself, by HTTP.
+pub(super) const MONITOR: u16 = 8222;
+
 /// A network in which each node can be cut off.
-struct Network {
+pub(super) struct Network {
     hub: Namespace,
-    nodes: Vec<Namespace>,
+    pub(super) nodes: Vec<Namespace>,
 }
 
 /// A server of NATS.
 pub(super) struct NatsServer {
-    number: usize,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
     arguments: Vec<String>,
     namespace: String,
-    log: PathBuf,
+    pub(super) log: PathBuf,
     running: Mutex<Option<Running>>,
 }
 
@@ -65,7 +71,8 @@ pub(super) struct Machine {
 pub(super) struct Place {
     pub(super) machines: Vec<Machine>,
     pub(super) servers: Vec<NatsServer>,
-    network: Network,
+    pub(super) story: Story,
+    pub(super) network: Network,
     disks: Vec<Disk>,
     _clock: Option<Clock>,
     _folder: TempDir,
@@ -97,7 +104,7 @@ impl Place {
         fs::set_permissions(&secret, closed).expect("closed");
         let clock = Clock::new().inspect_err(|why| say("SKIP", &format!("clocks apart: {why}")));
         let clock = clock.ok();
-        let machines = ["a", "b", "c"].into_iter().enumerate().map(|(number, name)| {
+        let machines = NAMES.into_iter().enumerate().map(|(number, name)| {
             let node = &network.nodes[COUNT + number];
             lose(node);
             let peers = SocketAddr::from((address(COUNT + number), PEERS));
@@ -112,7 +119,8 @@ impl Place {
             Machine::start(name, node.name(), (&fleet, &application.to()), clock)
         });
         let machines = machines.collect();
-        Self { machines, servers, network, disks, _clock: clock, _folder: folder }
+        let story = Story::new();
+        Self { machines, servers, story, network, disks, _clock: clock, _folder: folder }
     }
 
     /// Cuts a server of NATS, or a machine, off from all others, or takes it in again.
@@ -143,24 +151,10 @@ impl Place {
     pub(super) fn empty(&self, node: Node) {
         fs::remove_file(self.disks[node.number()].filler()).expect("it was filled");
     }
-
-    /// The tails of all logs, for a failure.
-    pub(super) fn logs(&self) -> String {
-        let tail = |path: &Path| {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            lines[lines.len().saturating_sub(25)..].join("\n")
-        };
-        let logs = self
-            .servers
-            .iter()
-            .map(|server| format!("--- server {}\n{}", server.number, tail(&server.log)));
-        logs.collect::<Vec<_>>().join("\n")
-    }
 }
 
 /// A node of the network.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum Node {
     Server(usize),
     Machine(usize),
@@ -171,6 +165,15 @@ impl Node {
         match self {
             Self::Server(number) => number,
             Self::Machine(number) => COUNT + number,
+        }
+    }
+}
+
+impl std::fmt::Display for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Server(number) => write!(f, "server n{number}"),
+            Self::Machine(number) => write!(f, "machine {}", NAMES[*number]),
         }
     }
 }
@@ -231,10 +234,11 @@ impl NatsServer {
             format!("--cluster=nats://{own}:6222"),
             "--cluster_name=afpa".to_owned(),
             format!("--routes={}", routes.join(",")),
+            format!("--http_port={MONITOR}"),
             format!("--log={}", log.display()),
         ];
         let (address, namespace) = (SocketAddr::from((own, 4222)), network.name(number).to_owned());
-        Self { number, address, arguments, namespace, log, running: Mutex::new(None) }
+        Self { address, arguments, namespace, log, running: Mutex::new(None) }
     }
 
     /// Starts it, again, with what it has stored.
