@@ -1,6 +1,6 @@
 //! Servers of NATS, machines that are a fleet, and an application whose content has a version.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -121,6 +121,35 @@ impl Nats {
             answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
         answer
+    }
+
+    /// The payloads of the first messages of a log, so many of them, as a reader gets them who is no machine.
+    pub(crate) fn read(&self, log: &str, count: u64) -> Vec<String> {
+        let stream = TcpStream::connect(self.address(0)).expect("connected");
+        stream.set_read_timeout(Some(SOON)).expect("a patience");
+        let wanted = format!(
+            "{{\"stream_name\":\"{log}\",\"config\":{{\"deliver_subject\":\"read\",\"ack_policy\":\"none\"}}}}"
+        );
+        let length = wanted.len();
+        let text = format!(
+            "CONNECT {{\"verbose\":false}}\r\nSUB read 1\r\n\
+             PUB $JS.API.CONSUMER.CREATE.{log} {length}\r\n{wanted}\r\n"
+        );
+        (&stream).write_all(text.as_bytes()).expect("sent");
+        let (mut reader, mut payloads) = (BufReader::new(&stream), Vec::new());
+        while (payloads.len() as u64) < count {
+            let mut line = String::new();
+            reader.read_line(&mut line).expect("a line");
+            assert!(!line.is_empty() && !line.starts_with("-ERR"), "{line}, {}", payloads.len());
+            if !line.starts_with("MSG ") {
+                continue;
+            }
+            let length = line.trim().rsplit(' ').next().and_then(|length| length.parse().ok());
+            let mut payload = vec![0; length.unwrap_or(0_usize) + "\r\n".len()];
+            reader.read_exact(&mut payload).expect("a message");
+            payloads.push(String::from_utf8_lossy(&payload).trim_end().to_owned());
+        }
+        payloads
     }
 
     /// Where they store what they keep.

@@ -1,8 +1,9 @@
 //! How long a purge takes to all machines, what hits cost beside many of them, and how soon a machine that joins has everything.
 //! `make test-fleet` has the longer ones.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use afpa_testkit::{Asked, Client, Endpoint, Random, Server, eventually_within, figure};
@@ -74,34 +75,43 @@ fn hits_are_as_cheap_beside_many_purges() {
     let application = Application::start();
     let machines = three(&nats, &application);
     let seconds = Duration::from_secs(wanted("AFPA_FLEET_FIGURE_SECONDS", 2));
-    let before = cost_of_hits(&machines[0], seconds);
-    let beside_others = beside_work(|| cost_of_hits(&machines[0], seconds));
-    let (ends, taken) = (AtomicBool::new(false), AtomicU64::new(0));
-    let beside = std::thread::scope(|scope| {
+    let (before, _) = cost_of_hits(&machines[0], seconds);
+    let (beside_others, _) = beside_work(|| cost_of_hits(&machines[0], seconds));
+    let asked = application.origin.count("/hit");
+    let (ends, taken) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let (beside, hits) = std::thread::scope(|scope| {
         // The control socket has a worker, too: that of the first machine takes no orders.
-        for machine in &machines[1..] {
+        for (number, machine) in machines.iter().enumerate().skip(1) {
             let (control, ends, taken) = (machine.control(), &ends, &taken);
-            scope.spawn(move || purge_on(&control, ends, taken));
+            scope.spawn(move || purge_on((&control, number), ends, taken));
         }
         let cost = cost_of_hits(&machines[0], seconds);
         ends.store(true, Ordering::SeqCst);
         cost
     });
     let begun = Instant::now();
-    let taken = taken.load(Ordering::SeqCst);
+    let taken = taken.into_inner().expect("no panic");
+    let mut done = Vec::new();
     for machine in &machines {
         eventually_within(2 * SOON, "all have all of them", || {
             look(machine)["waiting"] == 0 && live(machine).len() == machines.len()
         });
-        let done = look(machine)["counts"]["purges"].as_u64();
-        assert!(done >= Some(taken), "{done:?} of {taken}");
+        done.push(look(machine)["counts"]["purges"].as_u64().expect("a count"));
     }
     let spent = seconds + begun.elapsed();
+    let (orders, mut log) = (nats.read("afpa-purges", done[0]), HashSet::new());
+    let again = orders.iter().filter(|order| !log.insert(path_of(order))).count();
+    let lost = taken.iter().filter(|path| !log.contains(path.as_str())).count();
+    assert_eq!(lost, 0, "of {}", taken.len());
+    let asked = application.origin.count("/hit") - asked;
+    assert_eq!(asked, 0, "a purge of others takes no hit away");
     figure!(
-        "{taken} purges to three machines within {:.1} s: {:.0} a second; a hit took {} ns of a worker, {} ns beside other work, {} ns \
+        "{} purges taken: {lost} lost, {again} twice in the log, {done:?} carried out by three machines, beside {hits} hits and {asked} \
+         questions to the server; within {:.1} s: {:.0} a second; a hit took {} ns of a worker, {} ns beside other work, {} ns \
          beside purges",
+        taken.len(),
         spent.as_secs_f64(),
-        taken as f64 / spent.as_secs_f64(),
+        taken.len() as f64 / spent.as_secs_f64(),
         before.as_nanos(),
         beside_others.as_nanos(),
         beside.as_nanos()
@@ -128,30 +138,31 @@ fn beside_work<T>(something: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Purges as fast as the control socket takes orders.
-fn purge_on(control: &Endpoint, ends: &AtomicBool, taken: &AtomicU64) {
+/// Purges as fast as the control socket takes orders, and notes the paths of those that are taken.
+fn purge_on((control, machine): (&Endpoint, usize), ends: &AtomicBool, taken: &Mutex<Vec<String>>) {
     let mut client = Client::connect(control).expect("connected");
-    // Each for another path: equal ones that wait go once.
-    let numbers = std::cell::Cell::new(0_u64);
-    let order = || {
-        let number = numbers.replace(numbers.get() + 1);
-        format!(
-            "POST /fleet/purge?path=/other/{number} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n"
-        )
-    };
+    let mut next = 0_u64;
     while !ends.load(Ordering::Relaxed) {
-        let orders: String = (0..PIPELINED).map(|_| order()).collect();
-        if client.try_send(orders).is_err() {
+        // Each for another path: equal ones that wait go once.
+        let paths = (next..).take(PIPELINED).map(|number| format!("/other/{machine}/{number}"));
+        let paths: Vec<_> = paths.collect();
+        next += PIPELINED as u64;
+        let order = |path: &String| {
+            format!(
+                "POST /fleet/purge?path={path} HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n\r\n"
+            )
+        };
+        if client.try_send(paths.iter().map(order).collect::<String>()).is_err() {
             client = Client::connect(control).expect("connected");
             continue;
         }
-        for _ in 0..PIPELINED {
+        for path in paths {
             let Ok(answer) = client.try_receive(Asked::Body) else {
                 client = Client::connect(control).expect("connected");
                 break;
             };
             match answer.status {
-                200 => drop(taken.fetch_add(1, Ordering::Relaxed)),
+                200 => taken.lock().expect("no panic").push(path),
                 // As many wait as may.
                 _ => std::thread::sleep(Duration::from_millis(1)),
             }
@@ -159,8 +170,16 @@ fn purge_on(control: &Endpoint, ends: &AtomicBool, taken: &AtomicU64) {
     }
 }
 
-/// The time of workers for one hit.
-fn cost_of_hits(machine: &Server, length: Duration) -> Duration {
+/// The path of an order as the log has it.
+fn path_of(order: &str) -> String {
+    let order: Value = serde_json::from_str(order).expect("JSON");
+    let text = order.to_string();
+    let path = text.split_once("path=").map_or("", |(_, behind)| behind);
+    path.split('"').next().unwrap_or_default().replace("%2F", "/").replace("%2f", "/")
+}
+
+/// The time of workers for one hit, and how many there were.
+fn cost_of_hits(machine: &Server, length: Duration) -> (Duration, u32) {
     version(machine, "/hit");
     let mut client = machine.connect();
     let (before, begun, mut hits) = (time_of_workers(machine), Instant::now(), 0);
@@ -173,7 +192,7 @@ fn cost_of_hits(machine: &Server, length: Duration) -> Duration {
             client = machine.connect();
         }
     }
-    (time_of_workers(machine) - before) / hits
+    ((time_of_workers(machine) - before) / hits, hits)
 }
 
 /// The processor time of all workers (proc(5), `schedstat`).
