@@ -25,6 +25,7 @@ use crate::machine::Configure;
 use crate::members::BEAT;
 use crate::message::Refused;
 use crate::nats::{Agent, Fault, PAUSE, Way};
+use crate::record::{self, Opened};
 use crate::rollout::{Listed, Phase, Rollout, Taker, Unfit};
 use crate::seal::Secret;
 use crate::send::is_overtaken;
@@ -112,6 +113,9 @@ impl Agent {
             self.note_running();
             let mut seen = buckets.read(&self.way.key("rollout", "state"), secret).await?;
             self.note_newest(&buckets, seen.number)?;
+            if seen.rollout.is_none() {
+                self.shared.lock().configuring.rollout = None;
+            }
             // One order a look: the next one needs the record that this one writes.
             let asked = self.shared.lock().configuring.next();
             if let Some((number, asked)) = asked {
@@ -258,8 +262,8 @@ impl Agent {
         buckets: &Buckets,
         secret: &Secret,
     ) -> Result<bool, Fault> {
-        let context = buckets.record_context(number.saturating_add(1));
-        let sealed = secret.seal(&context, &serde_json::to_vec(rollout)?);
+        let made = [buckets.made, buckets.record_made];
+        let sealed = record::seal(secret, made, number.saturating_add(1), rollout)?;
         let message = PublishMessage::build().payload(sealed.into()).expected_last_sequence(number);
         let subject = self.way.key("rollout", "state");
         let sent = buckets.streams.send_publish(subject, message).await?;
@@ -380,11 +384,6 @@ impl Buckets {
         format!("configuration {} {number}", self.made)
     }
 
-    /// Likewise, the record.
-    fn record_context(&self, number: u64) -> String {
-        format!("rollout {} {} {number}", self.made, self.record_made)
-    }
-
     async fn read(&self, key: &str, secret: &Secret) -> Result<Seen, Fault> {
         let message = match self.record.get_last_raw_message_by_subject(key).await {
             Ok(message) => message,
@@ -394,9 +393,14 @@ impl Buckets {
             }
             Err(error) => return Err(error.into()),
         };
-        let opened = secret.open(&self.record_context(message.sequence), &message.payload);
-        let opened = opened.ok_or("it is sealed by another `secret` than this machine has, or for a bucket that was made anew: then delete the buckets of configurations, and push again")?;
-        Ok(Seen { number: message.sequence, rollout: Some(serde_json::from_slice(&opened)?) })
+        let number = message.sequence;
+        let made = [self.made, self.record_made];
+        let rollout = match record::open(secret, made, number, &message.payload)? {
+            Opened::Here(rollout) => Some(rollout),
+            // Servers that have forgotten a bucket have its messages again when it is made anew.
+            Opened::OfBucketBefore => None,
+        };
+        Ok(Seen { number, rollout })
     }
 
     /// The files of a revision; `None`: they are sealed otherwise.

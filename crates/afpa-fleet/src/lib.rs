@@ -14,7 +14,7 @@
 //! | `state.rs` | all this, as one value behind a lock |
 //! | `files.rs`, `load.rs`, `window.rs` | the files of a configuration; errors and times of a machine |
 //! | `rollout.rs`, `words.rs`, `driver.rs` | a configuration on its way to all machines, in words, and the lease of the machine that drives it |
-//! | `configuring.rs`, `configure.rs` | orders about it, and the conversation with the servers |
+//! | `configuring.rs`, `configure.rs`, `record.rs` | orders about it, the conversation with the servers, and its record there |
 //! | `folder.rs` | files that outlive the process |
 //! | `lease.rs` | a lease that one of all machines holds |
 //! | `keyring.rs` | seeds of keys that all machines have, which the holder of a lease makes |
@@ -46,6 +46,7 @@ mod orders;
 mod owners;
 mod peers;
 mod proof;
+mod record;
 mod records;
 mod rollout;
 mod seal;

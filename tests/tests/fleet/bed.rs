@@ -104,16 +104,22 @@ impl Nats {
     }
 
     /// The first server's answer to a message.
-    pub(crate) fn request(&self, credentials: &str, subject: &str, payload: &str) -> String {
+    pub(crate) fn request(
+        &self,
+        credentials: &str,
+        subject: &str,
+        payload: impl AsRef<[u8]>,
+    ) -> String {
+        let payload = payload.as_ref();
         let (user, pass) = credentials.split_once(':').expect("a user and a password");
         let mut stream = TcpStream::connect(self.address(0)).expect("connected");
         stream.set_read_timeout(Some(SOON)).expect("a patience");
         let count = payload.len();
         let text = format!(
             "CONNECT {{\"verbose\":false,\"user\":\"{user}\",\"pass\":\"{pass}\"}}\r\n\
-             SUB answer 1\r\nPUB {subject} answer {count}\r\n{payload}\r\n"
+             SUB answer 1\r\nPUB {subject} answer {count}\r\n"
         );
-        stream.write_all(text.as_bytes()).expect("sent");
+        stream.write_all(&[text.as_bytes(), payload, b"\r\n"].concat()).expect("sent");
         let (mut answer, mut bytes) = (String::new(), [0; 4096]);
         while !(answer.contains("MSG answer") && answer.ends_with("}\r\n")) {
             let count = stream.read(&mut bytes).expect("an answer");

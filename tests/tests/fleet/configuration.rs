@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use afpa_testkit::server::free_address;
 use afpa_testkit::{Client, Endpoint, Server, eventually_within};
 use afpa_tests::proxy::Raw;
+use base64::Engine as _;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -194,6 +195,36 @@ fn servers_that_lose_the_record_take_no_site_away() {
     let (is_well, text) = a.push(&later, &[]);
     assert!(!is_well && text.contains("workers takes effect at a start"), "{text}");
     assert_eq!(words(&takers), all("one"));
+}
+
+/// As servers of NATS 2.9 do that have forgotten a bucket: its messages are on their disks, and are there again when a machine
+/// makes it anew.
+#[test]
+fn a_bucket_that_is_made_anew_over_its_messages_holds_no_push_up() {
+    let Some((nats, _application, desk, takers)) = three("") else { return };
+    let ask = |subject: &str, payload: &[u8]| -> Value {
+        let answer = nats.request("a:b", subject, payload);
+        let (_, message) = answer.split_once("MSG answer").expect("an answer");
+        let (_, content) = message.split_once("\r\n").expect("its content");
+        serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    };
+    let [a, _, c] = &takers;
+    a.pushes(&desk.site("one"));
+    let key = "$KV.afpa-rollout.state";
+    let last = serde_json::json!({ "last_by_subj": key }).to_string();
+    let found = ask("$JS.API.STREAM.MSG.GET.KV_afpa-rollout", last.as_bytes());
+    let number = found["message"]["seq"].as_u64().expect("its number");
+    let record = found["message"]["data"].as_str().expect("its content");
+    let record = base64::engine::general_purpose::STANDARD.decode(record).expect("base64");
+    let info = ask("$JS.API.STREAM.INFO.KV_afpa-rollout", b"");
+    ask("$JS.API.STREAM.DELETE.KV_afpa-rollout", b"");
+    let made = info["config"].to_string();
+    ask("$JS.API.STREAM.CREATE.KV_afpa-rollout", made.as_bytes());
+    (1..number).for_each(|_| drop(ask(key, b"x")));
+    assert_eq!(ask(key, &record)["seq"].as_u64(), Some(number));
+    // The old record is no order, and the next push takes its place.
+    eventually_within(SOON, "it is pushed", || c.push(&desk.site("two"), &[]).0);
+    assert_eq!(words(&takers), all("two"));
 }
 
 #[test]
