@@ -17,6 +17,9 @@ const CHANGE: Duration = Duration::from_secs(4);
 /// The machine at which something is pushed has checked it by then.
 const CHECKED: Duration = Duration::from_secs(8);
 
+/// A record that was not read for so long is lost.
+const LOST: Duration = Duration::from_secs(20);
+
 impl Load<'_> {
     /// Pushes one after another at any machine until the end.
     pub(super) fn push(&self, seed: u64) {
@@ -112,23 +115,37 @@ fn served(machine: &Machine) -> Option<String> {
     (answer.status == 200).then(|| answer.text().to_owned())
 }
 
-/// Waits until the last roll-out is over, and every machine runs what it says.
+/// Waits until the last roll-out is over, and every machine runs what it says. Servers that have lost the record say nothing:
+/// then something is pushed once more, as people would. Returns how often.
 #[track_caller]
-pub(super) fn settle(place: &Place) {
-    for machine in &place.machines {
-        let mut said = String::new();
-        let begun = Instant::now();
-        eventually_within(2 * SOON, "every machine runs what it is to run", || {
+pub(super) fn settle(place: &Place) -> usize {
+    let (mut pushed, mut said) = (0, String::new());
+    let mut begun = Instant::now();
+    eventually_within(3 * SOON, "every machine runs what it is to run", || {
+        let looks = place.machines.iter().map(|machine| {
             let look = look(&machine.server.lock().expect("no panic"));
-            let own = &look["configuration"];
-            said = own.to_string();
-            let is_over = matches!(own["rollout"]["phase"].as_str(), None | Some("done" | "back"));
-            let is_well = is_over && own["runs"] == own["wanted"];
-            if !is_well && begun.elapsed() > SOON {
-                eprintln!("{}: {said}", machine.name);
-                std::thread::sleep(Duration::from_secs(5));
-            }
-            is_well
+            look["configuration"].clone()
         });
-    }
+        let looks: Vec<Value> = looks.collect();
+        let is_over =
+            |own: &Value| matches!(own["rollout"]["phase"].as_str(), None | Some("done" | "back"));
+        if looks.iter().all(|own| is_over(own) && own["runs"] == own["wanted"]) {
+            return true;
+        }
+        let now = format!("{looks:?}");
+        if now != said {
+            place.story.add(format_args!("configurations: {now}"));
+            said = now;
+        }
+        let is_lost = looks.iter().any(|own| own["rollout"].is_null() && own["runs"].is_u64());
+        if is_lost && begun.elapsed() > LOST {
+            let revision = push(&place.machines[0], &format!("last{pushed}"));
+            place.story.add(format_args!("pushed once more: {revision:?}"));
+            pushed += usize::from(revision.is_some());
+            begun = Instant::now();
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        false
+    });
+    pushed
 }
