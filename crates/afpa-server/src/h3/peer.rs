@@ -213,8 +213,10 @@ impl Peer {
             return;
         }
         if let Some((_, waiting)) = &mut self.control {
-            // Requests in flight may still come: those that have not been seen are refused.
+            // Requests in flight may still come: those that have not been seen are refused. A client that had its last answer long
+            // ago has this time, too: a close would overtake the GOAWAY, and it could not know that its request may be sent again.
             afpa_h3::Connection::put_goaway(waiting, self.next_request);
+            self.answered = Some(Instant::now());
             self.send_control();
         }
     }
