@@ -221,6 +221,12 @@ fn a_bucket_that_is_made_anew_over_its_messages_holds_no_push_up() {
     let made = info["config"].to_string();
     ask("$JS.API.STREAM.CREATE.KV_afpa-rollout", made.as_bytes());
     (1..number).for_each(|_| drop(ask(key, b"x")));
+    // Until then a machine takes the bucket for the one before.
+    eventually_within(SOON, "the new bucket is seen", || {
+        takers.iter().all(|taker| {
+            look(&taker.server)["trouble"].as_str().is_some_and(|why| why.contains("sealed"))
+        })
+    });
     assert_eq!(ask(key, &record)["seq"].as_u64(), Some(number));
     // The old record is no order, and the next push takes its place.
     eventually_within(SOON, "it is pushed", || c.push(&desk.site("two"), &[]).0);
