@@ -396,7 +396,7 @@ impl Buckets {
         let number = message.sequence;
         let made = [self.made, self.record_made];
         let rollout = match record::open(secret, made, number, &message.payload)? {
-            Opened::Here(rollout) => Some(rollout),
+            Opened::Here(rollout) => Some(*rollout),
             // Servers that have forgotten a bucket have its messages again when it is made anew.
             Opened::OfBucketBefore => None,
         };

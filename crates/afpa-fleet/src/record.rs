@@ -17,7 +17,7 @@ pub(crate) type Made = [u64; 2];
 /// A record of this fleet.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Opened {
-    Here(Rollout),
+    Here(Box<Rollout>),
     /// It was written before one of the buckets was made anew. Nobody follows it, and the next one may be written in its place.
     OfBucketBefore,
 }
@@ -92,7 +92,7 @@ mod tests {
     fn a_record_of_a_bucket_before_is_no_order_and_may_be_replaced() {
         let (made, rollout) = ([7, 8], rollout());
         let bytes = seal(&secret(1), made, 3, &rollout).unwrap();
-        assert_eq!(open(&secret(1), made, 3, &bytes).unwrap(), Opened::Here(rollout));
+        assert_eq!(open(&secret(1), made, 3, &bytes).unwrap(), Opened::Here(Box::new(rollout)));
         for anew in [[7, 9], [9, 8]] {
             let opened = open(&secret(1), anew, 3, &bytes).unwrap();
             assert_eq!(opened, Opened::OfBucketBefore, "{anew:?}");
