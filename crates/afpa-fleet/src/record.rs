@@ -46,7 +46,8 @@ pub(crate) fn open(
     match opened {
         Some((said, opened)) if said == made => Ok(Opened::Here(serde_json::from_slice(&opened)?)),
         Some(_) => Ok(Opened::OfBucketBefore),
-        None => Err("it is sealed by another `secret` than this machine has".into()),
+        None => Err("it is sealed by another `secret` than this machine has, or by an earlier version: then delete the buckets of \
+             configurations, and push again".into()),
     }
 }
 

@@ -17,6 +17,9 @@ use crate::message::{Envelope, Order};
 /// costs it a look at all of them: one by one, tens of thousands would keep it busy for hours.
 const TOGETHER: usize = 4096;
 
+/// An order to deny that has come; or the subject of one that cannot be read.
+type Denial = (Due, Result<Envelope, String>);
+
 /// Looks at a log in a row that show less than has come before this machine believes it. A server that has just become the
 /// leader of a log may be behind for a moment.
 const BEHIND: u32 = 3;
@@ -80,10 +83,7 @@ impl Agent {
                         Log::Purges => self.deliver(&mut follower, &message)?,
                         Log::Bans => self.gather(&mut follower, &mut denials, &message)?,
                     }
-                    *place = Some(follower.position());
-                    if ahead == 0 {
-                        self.arrive(kind, &follower, place);
-                    }
+                    self.advance(kind, (&follower, ahead), place);
                 }
                 _ = look.tick() => {
                     let now = self::found(&stream.get_info().await?);
@@ -91,6 +91,11 @@ impl Agent {
                         return Err("the log was made anew".into());
                     }
                     self.shared.word(kind, now.last);
+                    // They have waited long enough, on a slow way to the servers; and the place moves with those that come.
+                    if !denials.is_empty() {
+                        self.deny(&mut follower, &mut denials);
+                        self.advance(kind, (&follower, ahead), place);
+                    }
                     let was_ahead = ahead > 0;
                     ahead = if follower.position().sequence > now.last { ahead + 1 } else { 0 };
                     match ahead {
@@ -132,6 +137,19 @@ impl Agent {
         }
     }
 
+    /// The place has moved. While the servers have less than this machine has done, it claims none.
+    fn advance(
+        &self,
+        kind: Log,
+        (follower, ahead): (&Follower, u32),
+        place: &mut Option<Position>,
+    ) {
+        *place = Some(follower.position());
+        if ahead == 0 {
+            self.arrive(kind, follower, place);
+        }
+    }
+
     fn arrive(&self, kind: Log, follower: &Follower, place: &mut Option<Position>) {
         *place = Some(follower.position());
         self.shared.move_to(kind, follower.position());
@@ -150,11 +168,11 @@ impl Agent {
         Ok(())
     }
 
-    /// An order to deny has come. It is carried out with those that come at once behind it.
+    /// An order to deny has come. It is carried out with those that come at once behind it, or at the next look.
     fn gather(
         &self,
         follower: &mut Follower,
-        denials: &mut Vec<(Due, Result<Envelope, String>)>,
+        denials: &mut Vec<Denial>,
         message: &Message,
     ) -> Result<(), Fault> {
         let about = message.info()?;
@@ -166,9 +184,14 @@ impl Agent {
             });
             denials.push((due, envelope));
         }
-        if about.pending > 0 && denials.len() < TOGETHER {
-            return Ok(());
+        if about.pending == 0 || denials.len() >= TOGETHER {
+            self.deny(follower, denials);
         }
+        Ok(())
+    }
+
+    /// Carries out the orders to deny that have been gathered.
+    fn deny(&self, follower: &mut Follower, denials: &mut Vec<Denial>) {
         let orders = denials.iter().filter_map(|(_, envelope)| envelope.as_ref().ok());
         let orders: Vec<Order> = orders.map(|envelope| envelope.order.clone()).collect();
         self.carry_out(&orders);
@@ -181,7 +204,6 @@ impl Agent {
             }
             follower.done(due);
         }
-        Ok(())
     }
 
     fn carry_out(&self, orders: &[Order]) {

@@ -10,7 +10,7 @@ use afpa_fleet::{
     Readings, Revision, Secret, Seeds,
 };
 use afpa_framework::{Arguments, Control as _, Refusal};
-use afpa_police::Prefix;
+use afpa_police::{Police, Prefix};
 use afpa_shared_cache::{Cause, PassOn, Purge, Responses};
 use afpa_tls::ClientTls;
 use anyhow::Context as _;
@@ -24,6 +24,9 @@ use crate::privileges::Identity;
 
 /// How long answers of before wait for the orders that were given while this machine was away.
 const CATCH_UP: Duration = Duration::from_secs(2);
+
+/// Changes of rules that are tried for orders to deny that came together.
+const MOST_TRIES: u32 = 64;
 
 /// The part in a fleet, while there is one.
 pub(super) struct FleetState {
@@ -282,13 +285,11 @@ impl Machine for Local {
             Order::Purge { .. } => None,
         };
         let denials: Vec<_> = orders.iter().filter_map(denial).collect();
-        // All of them together, or none: one that is left out fails.
-        if denials.len() > 1
-            && let Ok(left_out) = self.observed.police.order_all(&denials)
-        {
+        if denials.len() > 1 {
             tracing::info!("{} prefixes, by orders of the fleet", denials.len());
             let others = orders.iter().filter(|order| denial(order).is_none());
-            return left_out + others.filter(|order| alone(order).is_err()).count();
+            return order_all(&self.observed.police, &denials, &mut { MOST_TRIES })
+                + others.filter(|order| alone(order).is_err()).count();
         }
         orders.iter().filter(|order| alone(order).is_err()).count()
     }
@@ -333,6 +334,24 @@ impl Machine for Local {
 
 /// Sends purges of the method PURGE to all machines, and what other requests have made invalid. One line while too many
 /// orders wait: any client can ask for more of them.
+/// Has orders to deny carried out in one change; if the kernel refuses that, in two halves: one of them may be at fault. If it refuses
+/// all, it is not asked for ever. Returns how many failed.
+fn order_all(police: &Police, denials: &[(Prefix, bool)], tries: &mut u32) -> usize {
+    let Some(left) = tries.checked_sub(1) else { return denials.len() };
+    *tries = left;
+    match police.order_all(denials) {
+        Ok(left_out) => left_out,
+        Err(why) if denials.len() < 2 => {
+            tracing::debug!(%why, ?denials, "an order of the fleet changes nothing here");
+            denials.len()
+        }
+        Err(_) => {
+            let (former, latter) = denials.split_at(denials.len() / 2);
+            order_all(police, former, tries) + order_all(police, latter, tries)
+        }
+    }
+}
+
 fn pass_on(view: FleetView) -> PassOn {
     Arc::new(move |what, cause| {
         let soft = cause == Cause::Ordered { soft: true };
