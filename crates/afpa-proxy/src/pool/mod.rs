@@ -232,13 +232,13 @@ impl Pool {
         self.http2.tick(now_ms);
     }
 
-    /// Closes every connection that is not in use; one of HTTP/2 ends with the requests that it carries.
+    /// Closes every connection that is not in use; one of HTTP/2 ends with the requests that it carries. Those of FastCGI that are
+    /// ending have a few seconds more: their scripts may still work.
     pub fn clear(&self) {
         for (_, mut list) in self.idle.borrow_mut().drain() {
             list.take_all().for_each(|stream| self.close(stream));
         }
         self.closing.borrow_mut().clear();
-        self.ending.give_up(usize::MAX).for_each(drop);
         self.http2.clear();
     }
 

@@ -465,6 +465,8 @@ async fn give_way_at_last() {
     assert_eq!(pool.waiting(), (0, 1));
     assert!(ends.iter_mut().take(2).all(is_reset), "the longest awaited go first");
     pool.clear();
+    assert_eq!(pool.waiting(), (0, 1), "a drain breaks no script off");
+    assert!(pool.relieve());
     assert_eq!(pool.waiting(), (0, 0));
     assert_eq!(ends[2].read(&mut [0]).expect("the end"), 0);
     assert!(!pool.relieve());
