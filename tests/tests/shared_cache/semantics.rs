@@ -323,28 +323,45 @@ fn what_is_kept_outlives_a_reload() {
 /// Servers may answer otherwise, when they are asked otherwise.
 #[test]
 fn a_reload_by_which_servers_get_another_host_leaves_no_answer_to_the_one_before() {
-    let origin = Origin::start(|asked: &Asked| {
-        ok("Cache-Control: max-age=600\r\n", &asked.field("Host").unwrap_or_default())
-    });
-    let to = origin.to();
+    let echo = || {
+        Origin::start(|asked: &Asked| {
+            ok("Cache-Control: max-age=600\r\n", &asked.field("Host").unwrap_or_default())
+        })
+    };
+    let (origin, other) = (echo(), echo());
+    let group = |to: &str, host: &str| {
+        format!("servers = [\"{to}\"]\n[server_group.request]\nhost = \"{host}\"\n")
+    };
+    let (one, two) = (origin.to(), other.to());
+    let named = ["first.test", "second.test"];
+    assert_eq!(around_a_reload(named.map(|name| group(&one, name))), named);
+    // The Host is the server's address, and the servers are others.
+    let addresses = [&*one, &*two];
+    assert_eq!(around_a_reload(addresses.map(|to| group(to, "server"))), addresses);
+}
+
+/// The answers for a URL that is kept before and after a reload, by these settings of the servers.
+fn around_a_reload([before, after]: [String; 2]) -> [String; 2] {
     let proxy = Server::start("/", |launch| {
         launch
             .written(|listen| {
                 format!(
-                    "[shared_cache]\nlimit = \"64MiB\"\n\n[[server_group]]\nname = \"app\"\nservers = [\"{to}\"]\n\
-                     [server_group.request]\nhost = \"first.test\"\n\n[[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n"
+                    "[shared_cache]\nlimit = \"64MiB\"\n\n[[server_group]]\nname = \"app\"\n{before}\n\
+                     [[site]]\nlisten = [\"{listen}\"]\nto = \"app\"\n"
                 )
             })
             .admin();
     });
-    (0..2).for_each(|_| assert_eq!(proxy.get("/").text(), "first.test"));
-    assert_eq!(origin.count("/"), 1, "it is kept");
+    let first = proxy.get("/").text().to_owned();
+    let again = proxy.get("/");
+    assert_eq!((again.text(), again.field("Age").is_some()), (&*first, true), "it is kept");
     let file = proxy.configuration();
     let text = fs::read_to_string(&file).expect("the configuration");
-    fs::write(&file, text.replace("first.test", "second.test")).expect("written");
+    fs::write(&file, text.replace(&before, &after)).expect("written");
     proxy.signal(Signal::HUP);
     eventually_within(SOON, "it is reloaded", || proxy.log().contains("reloaded"));
-    assert_eq!(proxy.get("/").text(), "second.test");
+    let last = proxy.get("/").text().to_owned();
+    [first, last]
 }
 
 #[test]

@@ -19,6 +19,7 @@ use afpa_police::Police;
 use afpa_proxy::coding::CodingRules;
 use afpa_proxy::limit::Gate;
 use afpa_proxy::pool::TlsToServers;
+use afpa_proxy::request::{HostPolicy, RequestPolicy};
 use afpa_proxy::select::{Group, GroupSettings};
 use afpa_router::{Action, Fallback, GroupId, ListenerId, RequestSet, RequestSetId, Router};
 use afpa_shared_cache::{CachePolicy, Responses, SiteCache};
@@ -30,7 +31,9 @@ use super::guards;
 use super::rates;
 use super::tls::AdoptedTls;
 use crate::confine::Confinement;
-use afpa_config::{Config, Listen, Routes, SiteSettings, UrlPath, field_rules};
+use afpa_config::{
+    Config, Listen, Routes, ServerGroup as ServerGroupSettings, SiteSettings, UrlPath, field_rules,
+};
 
 /// The state that the workers serve from.
 pub(super) struct Serving {
@@ -313,6 +316,22 @@ fn mirrors(config: &Config, router: Option<&Router>, previous: &Global) -> Mirro
     Mirrors { sets, sites, stock }
 }
 
+/// The settings of a group by which its servers get other requests, as text.
+fn asked_as(group: &ServerGroupSettings) -> String {
+    let RequestPolicy { host, via, forwarded, x_forwarded, client_subject, client_address, .. } =
+        &group.exchange.request;
+    let mut text = format!(
+        "\n{host:?} {via} {forwarded:?} {x_forwarded:?} {client_subject:?} {client_address:?}"
+    );
+    if *host == HostPolicy::Server {
+        let mut names: Vec<_> =
+            group.settings.servers.iter().map(|server| server.to.to_string()).collect();
+        names.sort_unstable();
+        text.push_str(&format!(" {names:?}"));
+    }
+    text
+}
+
 /// The server groups that an action may ask.
 fn asked_groups(action: &Action) -> impl Iterator<Item = GroupId> {
     let (own, behind) = match action {
@@ -402,7 +421,7 @@ fn set_cache(
     }
     let asked = asked_groups(&set.behaviour.action);
     for group in asked.filter_map(|id| config.groups.get(id.0 as usize)) {
-        rules.push_str(&format!("\n{:?}", group.exchange.request));
+        rules.push_str(&asked_as(group));
     }
     // Answers are kept without it.
     if let Some(id) = &fields.id {
