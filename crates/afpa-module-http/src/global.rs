@@ -358,11 +358,12 @@ impl Global {
     ) -> Option<&'b [u8]> {
         let is_rewritten = request.rewrites > 0;
         let asks_by_path = || self.fields.of_set(set).is_some_and(|rules| rules.asks_by_path());
-        let is_told = match to.script {
-            Some(_) => is_rewritten || request.target.path() != Some(to.url),
-            None => is_rewritten && asks_by_path(),
-        };
-        is_told.then_some(request.raw_target)
+        match to.script {
+            Some(_) => (is_rewritten || request.target.path() != Some(to.url))
+                .then_some(request.raw_target),
+            None if is_rewritten && asks_by_path() => request.sent_target().path(),
+            None => None,
+        }
     }
 
     /// How the kernel may answer for a request set with kept answers of servers; `None`: not at all.
