@@ -174,6 +174,7 @@ impl Work {
         let is_over = has_ended && !self.shared.demand.is_in_use(name);
         if is_over {
             self.shared.demand.forget(name);
+            self.unstored.borrow_mut().remove(&wanted.names);
         }
         is_over
     }
