@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # 01 40cc 00 00 00: 204 in Binary HTTP, and GET /x?y, written as Binary HTTP
 #
-# RFC 9292, sections 3.5 and 3.6: a message has its control data, fields, content and trailer section, and content may be empty. Section 3.4:
-# the path of a request is that of :path in HTTP/2, which RFC 9113, section 8.3.1, has with the query. Fields may come twice, as Set-Cookie
-# has to (RFC 9110, section 5.3).
+# RFC 9292, sections 3.5 and 3.6: a message has its control data, fields, content and trailer section, and content may be empty. Section
+# 3.4: the path of a request is that of :path in HTTP/2, which RFC 9113, section 8.3.1, has with the query. Fields may come twice, as
+# Set-Cookie has to (RFC 9110, section 5.3).
 # Guess: a library that writes and reads this format reads answers of each status, keeps both fields, and keeps the query.
 # Seen: bhttp-js 0.2.1 (npm) fails at 204 and 304, which it writes itself, gives the last of two fields of a name alone, and writes a
 # request for /x?y as one for /x. It reads /x?y, if another program wrote it.
