@@ -4,9 +4,9 @@
 # Debian's manual of policy, sections 7.1 and 11.1.1: a dependency may be for some architectures alone, where linux-any stands for all
 # those with this kernel, and any-amd64 for amd64 with each kernel. deb-substvars(5): ${misc:Depends} is filled in at the build.
 # Guess: the library for Debian's formats in Go writes the dependencies that it has read.
-# Seen: pault.ag/go/debian 0.19.0 writes [any] for [linux-any], so that the dependency holds for Hurd, too, [any-any-any-amd64] for
-# [any-amd64], which no program of Debian knows, and misc:Depends without the dollar sign and the braces. Within a version,
-# ${binary:Version} keeps them.
+# Seen: pault.ag/go/debian 0.19.0 writes [any] for [linux-any], so that the dependency holds for Hurd, too, and misc:Depends without the
+# dollar sign and the braces. Within a version, ${binary:Version} keeps them. For [any-amd64] it writes [any-any-any-amd64], a form that
+# dpkg takes for the same, and the manual of policy does not have.
 # A program that sorts or completes the dependencies of a package changes others, and no field says so.
 # shellcheck disable=SC2016 # variables of Debian
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
