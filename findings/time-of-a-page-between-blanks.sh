@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # <lastmod> 2024-05-06 </lastmod>, in a sitemap
 #
-# sitemaps.org, "sitemap.xsd": lastmod is a date or a date with a time of XML Schema, whose section 4.3.6 has blanks around such values taken
-# away. So a program may indent its elements. RFC 4287, section 4.2.7.2: the page of an entry is the link `alternate`.
+# sitemaps.org, "sitemap.xsd": lastmod is a date or a date with a time of XML Schema, which takes away blanks around such values (part 2,
+# section 4.3.6). So a program may indent its elements. RFC 4287, section 4.2.7.2: the page of an entry is the link `alternate`.
 # Guess: a reader of sitemaps which takes loc and priority between blanks does so with the time.
 # Seen: crawler-commons 1.4 (Java) has no time for a page, if a blank or a line break stands beside it, and no error; loc, priority and
 # changefreq may have them. Of an Atom feed it takes the first link, whatever its relation.
