@@ -46,6 +46,6 @@ each 'node use.cjs' \
     'format|a "b"' '</a>; rel="next"; title="a "b""' \
     'parse|</a>; rel="next"; title="a b"' 'a b' \
     'parse|</a>; rel="next"; title="a "b""' 'a ' \
-    'parse|</a>; rel="next"; title="a \"b\""' 'a \' \
+    'parse|</a>; rel="next"; title="a \"b\""' "a \\" \
     'http-link-header|</a>; rel="next"; title="a "b""' 'a ' \
     'http-link-header|</a>; rel="next"; title="a \"b\""' 'a "b"'
