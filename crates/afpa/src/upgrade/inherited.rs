@@ -39,12 +39,13 @@ impl Inherited {
     pub(crate) fn take() -> Self {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
+        let first = std::env::var("LISTEN_FDS_FIRST_FD").ok().and_then(|text| text.parse().ok());
         let mut all = ListenFd::from_env();
         let mut inherited = Self::default();
         for number in 0..all.len() {
             let name = names.next().unwrap_or_default();
             if let Err(error) = inherited.put(&mut all, number, name) {
-                let number = number + 3;
+                let number = number + first.unwrap_or(3);
                 inherited.refused.push(format!("descriptor {number} ({name:?}): {error}"));
             }
         }

@@ -125,17 +125,37 @@ fn whole(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Gives descriptors numbers that follow one another, as `LISTEN_FDS` wants them. They have such numbers already, unless this
-/// process has inherited descriptors in between.
-fn in_a_row(taken: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
-    let pairs = taken.iter().zip(taken.iter().skip(1));
-    if pairs.into_iter().all(|(one, next)| one.as_raw_fd() + 1 == next.as_raw_fd()) {
-        return Ok(taken);
+/// process has inherited descriptors in between; it may have more of these above.
+fn in_a_row(mut taken: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
+    let follow = |pair: &[OwnedFd]| match pair {
+        [one, next] => one.as_raw_fd() + 1 == next.as_raw_fd(),
+        _ => true,
+    };
+    while !taken.windows(2).all(follow) {
+        let highest = taken.iter().map(|one| one.as_raw_fd()).max().unwrap_or_default();
+        let moved = taken.iter().map(|one| {
+            let moved = fcntl_dupfd_cloexec(one, highest + 1)?;
+            rustix::io::fcntl_setfd(&moved, rustix::io::FdFlags::empty())?;
+            Ok(moved)
+        });
+        taken = moved.collect::<io::Result<_>>()?;
     }
-    let highest = taken.iter().map(|one| one.as_raw_fd()).max().unwrap_or_default();
-    let moved = taken.iter().map(|one| {
-        let moved = fcntl_dupfd_cloexec(one, highest + 1)?;
-        rustix::io::fcntl_setfd(&moved, rustix::io::FdFlags::empty())?;
-        Ok(moved)
-    });
-    moved.collect()
+    Ok(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_follow_one_another_whatever_else_was_inherited() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        // Far above those of other tests.
+        let at = |number| fcntl_dupfd_cloexec(&file, number).unwrap();
+        let taken = vec![at(500), at(502), at(505)];
+        let _others = [at(501), at(507), at(510)];
+        let row = in_a_row(taken).unwrap();
+        let numbers: Vec<_> = row.iter().map(|one| one.as_raw_fd()).collect();
+        assert_eq!(numbers, [511, 512, 513]);
+    }
 }
