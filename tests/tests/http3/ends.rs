@@ -101,21 +101,6 @@ fn ends_with_idle_connections(signal: Signal) {
     assert_eq!(got["code"], NO_ERROR, "{got}");
 }
 
-/// Its last answer was long ago, and its next request may be on the way: a close at once would not tell what becomes of that.
-#[test]
-fn a_client_that_was_idle_for_long_has_a_second_to_take_note_of_the_end() {
-    let (tree, authority) = (site(), Authority::new());
-    let Some((mut server, mut client)) = both(&authority, &tree, "", "", |_| {}) else { return };
-    assert_eq!(client.get("/hello.txt")["status"], 200);
-    std::thread::sleep(Duration::from_millis(1500));
-    let start = Instant::now();
-    server.server.signal(Signal::QUIT);
-    let got = client.one(&json!({"do": "end", "on": "a", "wait": 20_000}));
-    assert_eq!(got["code"], NO_ERROR, "{got}");
-    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
-    assert!(server.server.wait(Duration::from_secs(20)).is_some_and(|status| status.success()));
-}
-
 #[test]
 fn the_next_process_serves_on_the_same_sockets() {
     let (tree, authority) = (site(), Authority::new());

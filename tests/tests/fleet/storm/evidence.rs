@@ -1,5 +1,5 @@
-//! The evidence of a storm that fails: its faults with their times, the ends of all logs, and the state of JetStream. Place and servers
-//! end with the test, so all this is told while they are still there.
+//! The evidence of a storm that fails: its faults with their times, the ends of all logs, and the state of JetStream. The servers
+//! end with the test, so this is written down before they do.
 
 use std::fmt::Write as _;
 use std::fs;
