@@ -112,6 +112,15 @@ fn store(
 
 const MACHINES: usize = 3;
 
+/// Shows a machine the orders of the log behind the place that it has read.
+fn show(orders: &mut Orders, log: &Bans, read: u64) {
+    let mut rest: Vec<_> = log.values().filter(|one| one.0 > read).collect();
+    rest.sort_by_key(|one| one.0);
+    for (at, id, order) in rest {
+        orders.shown(Some(id.clone()), order, Position { log: 1, sequence: *at });
+    }
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let machine = 0..MACHINES;
     prop_oneof![
@@ -290,7 +299,7 @@ proptest! {
         steps in prop::collection::vec((0..4_u8, 0..3_u8, any::<bool>(), any::<bool>()), 1..80),
     ) {
         let mut orders = Orders::new("a".to_owned(), Vec::new());
-        let mut log: BTreeMap<String, (u64, String, Order)> = BTreeMap::new();
+        let mut log = Bans::new();
         let (mut sequence, mut others, mut read, mut sent) = (0, 0, 0, BTreeSet::new());
         let steps = steps.into_iter().chain(std::iter::repeat_n((2, 0, false, false), 80));
         for (what, prefix, is_lost, is_ack_lost) in steps {
@@ -305,12 +314,7 @@ proptest! {
                 continue;
             }
             if orders.first(Log::Bans, 64).iter().any(|queued| queued.since.is_some()) {
-                let mut rest: Vec<_> = log.values().filter(|one| one.0 > read).collect();
-                rest.sort_by_key(|one| one.0);
-                for (at, id, order) in rest {
-                    let at = Position { log: 1, sequence: *at };
-                    orders.shown(Some(id.clone()), order, at);
-                }
+                show(&mut orders, &log, read);
                 read = sequence;
                 orders.settle_overtaken();
             }
@@ -363,12 +367,7 @@ proptest! {
                 }
             }
             if orders.first(Log::Bans, 64).iter().any(Queued::waits_for_log) {
-                let mut rest: Vec<_> = log.values().filter(|one| one.0 > read).collect();
-                rest.sort_by_key(|one| one.0);
-                for (at, id, order) in rest {
-                    let at = Position { log: 1, sequence: *at };
-                    orders.shown(Some(id.clone()), order, at);
-                }
+                show(&mut orders, &log, read);
                 read = sequence;
                 orders.settle_overtaken();
             }
