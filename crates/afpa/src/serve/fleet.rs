@@ -286,10 +286,10 @@ impl Machine for Local {
         };
         let denials: Vec<_> = orders.iter().filter_map(denial).collect();
         if denials.len() > 1 {
-            tracing::info!("{} prefixes, by orders of the fleet", denials.len());
+            let failed = order_all(&self.observed.police, &denials, &mut { MOST_TRIES });
+            tracing::info!("{} prefixes, by orders of the fleet", denials.len() - failed);
             let others = orders.iter().filter(|order| denial(order).is_none());
-            return order_all(&self.observed.police, &denials, &mut { MOST_TRIES })
-                + others.filter(|order| alone(order).is_err()).count();
+            return failed + others.filter(|order| alone(order).is_err()).count();
         }
         orders.iter().filter(|order| alone(order).is_err()).count()
     }
